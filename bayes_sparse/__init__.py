@@ -1,0 +1,1 @@
+"""Sparse Bayesian learning for people who use PyMC."""

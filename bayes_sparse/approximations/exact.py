@@ -1,0 +1,196 @@
+"""A normal likelihood needs no approximation: everything follows from cross-products of the columns.
+
+``log E = N/2 log(beta / 2 pi) - (beta ||t - Phi w||^2 + w'Aw)/2 + (sum log alpha - log det(beta G + A))/2`` with
+``G = Phi'Phi`` and ``beta = 1/sigma^2``; it equals the multivariate normal log-density of t. Only the columns of G
+that belong to columns ever active are computed (all of them at once when the design is tall).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_sparse.approximations.state import State, precision_curvature, precision_slope
+from bayes_sparse.design import FloatArray, IntArray
+from bayes_sparse.gaussian import Dual, Primal
+from bayes_sparse.objective import Objective
+from bayes_sparse.problem import Problem
+
+__all__ = ["Exact"]
+
+_SMALL = 1e-6  # below this fraction a difference of cross-products has lost too many digits
+
+
+class Exact:
+    """Exact Gaussian posterior of a normal likelihood.
+
+    Parameters
+    ----------
+    problem : Problem
+        With ``normal=True``.
+    objective : Objective
+        What is maximised.
+    """
+
+    name = "exact"
+
+    def __init__(self, problem: Problem, objective: Objective) -> None:
+        self.problem, self.objective = problem, objective
+        design = problem.design
+        self._t = problem.y - problem.offset
+        self._weights, self._constant = _row_weights(problem)
+        weighted = self._t if self._weights is None else self._weights * self._t
+        self._count = float(design.n if problem.weights is None else problem.weights.sum())
+        self._moment = design.transposed_times(weighted)
+        self._power = float(weighted @ self._t)
+        self._known: dict[int, int] = {}
+        self._last: IntArray | None = None
+        tall = design.width <= min(1000, design.n // 4)
+        if tall:
+            self._gram = design.gram(self._weights)
+            self._squares = self._gram.diagonal()
+            self._known = {i: i for i in range(design.width)}
+        else:
+            self._gram = np.empty((design.width, 0))
+            self._squares = design.squares(self._weights)
+
+    def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
+        """Posterior, evidence and objective at given hyper-parameters (``near`` is not needed)."""
+        design, beta = self.problem.design, self._beta(theta)
+        alpha = self.problem.precisions(index, alpha, theta)
+        posterior: Primal | Dual
+        if len(index) > design.n:
+            b = np.full(design.n, beta) if self._weights is None else beta * self._weights
+            posterior = Dual(design.columns(index), b, alpha)
+        else:
+            posterior = Primal(beta * self._active(index)[1], alpha)
+        w = posterior.solve(beta * self._moment[index])
+        rss = self._residual_power(index, w)
+        free = self.problem.free[index]
+        log_likelihood = self._constant + 0.5 * (self._count * np.log(beta) - beta * rss)
+        positive = alpha > 0  # a flat prior (precision 0) has no normaliser of its own
+        log_prior = 0.5 * (np.log(alpha[positive]).sum() - (alpha * w**2).sum())
+        log_prior += 0.5 * np.log(2 * np.pi) * np.sum(~positive)
+        log_evidence = float(log_likelihood + log_prior - 0.5 * posterior.log_determinant)
+        J = self.objective.value(log_evidence, posterior, free, theta)
+        return State(index, alpha, free, theta, w, posterior, float(log_likelihood), log_evidence, J)
+
+    def slope(self, state: State) -> FloatArray:
+        """Gradient of the objective in (log alpha of free columns, log sigma)."""
+        o = self.objective
+        slope = precision_slope(state, o.smoothness, o.a, o.b)[state.free]
+        if not state.theta.size:
+            return slope
+        beta = self._beta(state.theta)
+        rss = self._residual_power(state.index, state.mean)
+        by_log_beta = 0.5 * (self._count - beta * rss - state.gamma.sum())
+        by_log_beta -= o.smoothness * float(state.alpha @ state.smoothing)
+        return np.append(slope, -2 * by_log_beta + _derivative(o.prior, state.theta))
+
+    def curvature(self, state: State) -> FloatArray:
+        """Hessian of the objective in the same coordinates.
+
+        The column of log beta follows from the scaling law: multiplying every precision and beta by one factor
+        leaves the posterior mean and all gammas as they are.
+        """
+        o = self.objective
+        full = precision_curvature(state, o.smoothness, 0.0)
+        if not state.theta.size:
+            return self._with_rate(full, state)[np.ix_(state.free, state.free)]
+        quadratic = state.alpha * state.mean**2
+        cross = -full.sum(axis=1) - 0.5 * quadratic
+        rss = self._residual_power(state.index, state.mean)
+        own = -0.5 * self._beta(state.theta) * rss - cross.sum()
+        k = int(state.free.sum())
+        out = np.empty((k + 1, k + 1))
+        out[:k, :k] = self._with_rate(full, state)[np.ix_(state.free, state.free)]
+        out[:k, k] = out[k, :k] = -2 * cross[state.free]
+        out[k, k] = 4 * own + _derivative(o.prior, state.theta, order=2)
+        return out
+
+    def scores(self, state: State) -> tuple[FloatArray, FloatArray]:
+        """Sparsity S and quality Q of every column."""
+        assert isinstance(state.posterior, Primal)
+        beta, C = self._beta(state.theta), self._active(state.index)[0]
+        full = beta * self._squares
+        V = state.posterior.whiten(beta * C)
+        S = full - np.einsum("ij,ij->j", V, V)
+        Q = beta * (self._moment - C @ state.mean)
+        lost = self.problem.free & (S < _SMALL * full)
+        lost[state.index] = False
+        if lost.any():
+            self._recompute(state, np.flatnonzero(lost), S, Q, beta)
+        return S, Q
+
+    def _recompute(self, state: State, lost: IntArray, S: FloatArray, Q: FloatArray, beta: float) -> None:
+        """Sparsity and quality as sums of squares of residuals, where the differences have lost their digits."""
+        design, C = self.problem.design, self._active(state.index)[0]
+        active = design.columns(state.index)
+        residual = self._t - active @ state.mean
+        if self._weights is not None:
+            residual = residual * self._weights
+        for part in np.array_split(lost, max(1, len(lost) * design.n * 8 // 2**26)):
+            columns = design.columns(part)
+            m = state.posterior.solve(beta * C[part].T)
+            D = columns - active @ m
+            square = D * D if self._weights is None else D * D * self._weights[:, None]
+            S[part] = beta * square.sum(axis=0) + np.einsum("ij,i,ij->j", m, state.alpha, m)
+            Q[part] = beta * (residual @ columns)
+
+    def _beta(self, theta: FloatArray) -> float:
+        return float(np.exp(-2 * theta[0])) if theta.size else 1.0
+
+    def _with_rate(self, curvature: FloatArray, state: State) -> FloatArray:
+        if self.objective.b:
+            curvature = curvature - np.diag(self.objective.b * state.alpha)
+        return curvature
+
+    def _residual_power(self, index: IntArray, w: FloatArray) -> float:
+        """Weighted residual sum of squares at w; directly from the residuals where the fit is nearly perfect."""
+        if len(index) <= self.problem.design.n:
+            G = self._active(index)[1]
+            rss = self._power - 2 * float(self._moment[index] @ w) + float(w @ G @ w)
+            if rss > _SMALL * self._power:
+                return rss
+        residual = self._t - self.problem.design.times(w, index)
+        return float(residual @ (residual if self._weights is None else self._weights * residual))
+
+    def _active(self, index: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Cross-products of the active columns with all columns, and with each other; kept while the set stays."""
+        if index is not self._last:
+            C = self._cross(index)
+            self._last, self._block = index, (C, C[index])
+        return self._block
+
+    def _cross(self, index: IntArray) -> FloatArray:
+        """Columns ``index`` of the cross-product matrix, computing those never needed before."""
+        new = [i for i in index.tolist() if i not in self._known]
+        if new:
+            columns = self.problem.design.cross(self.problem.design.columns(np.array(new)), self._weights)
+            start = len(self._known)
+            if start + len(new) > self._gram.shape[1]:
+                grown = np.empty((len(columns), max(2 * start, start + len(new), 16)), order="F")
+                grown[:, :start] = self._gram[:, :start]
+                self._gram = grown
+            self._gram[:, start : start + len(new)] = columns
+            self._known.update({i: start + j for j, i in enumerate(new)})
+        return self._gram[:, [self._known[i] for i in index.tolist()]]
+
+
+def _row_weights(problem: Problem) -> tuple[FloatArray | None, float]:
+    """Weights of the squared residuals beside beta, and the part of the log-density that never changes."""
+    n = problem.design.n
+    count = np.ones(n) if problem.weights is None else problem.weights
+    constant = -0.5 * float(count.sum()) * np.log(2 * np.pi)
+    if problem.theta.size:
+        return problem.weights, constant
+    sigma = np.broadcast_to(problem.sigma, (n,))
+    return count / sigma**2, constant - float(count @ np.log(sigma))
+
+
+def _derivative(f: object, theta: FloatArray, order: int = 1, step: float = 1e-4) -> float:
+    """Derivative of a one-dimensional log prior by central differences: smooth, cheap, and given by the user."""
+    assert callable(f)
+    up, down = f(theta + step), f(theta - step)
+    if order == 1:
+        return float((up - down) / (2 * step))
+    return float((up - 2 * f(theta) + down) / step**2)

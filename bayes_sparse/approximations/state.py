@@ -1,0 +1,110 @@
+"""The Gaussian posterior at given hyper-parameters, and what every approximation can say about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_sparse.design import FloatArray, IntArray
+from bayes_sparse.gaussian import Dual, Primal
+
+__all__ = ["Approximation", "State", "precision_curvature", "precision_slope"]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Posterior ``N(mean, Sigma)`` of the active columns at given precisions and nuisance parameters.
+
+    Attributes
+    ----------
+    index : int array (k,)
+        Active columns of the design, basis functions and fixed ones.
+    alpha : array (k,)
+        Their prior precisions.
+    free : bool array (k,)
+        Which of those precisions are being estimated.
+    theta : array
+        Nuisance parameters, unconstrained.
+    mean : array (k,)
+        Posterior mode of the weights.
+    posterior : Primal or Dual
+        Factorised ``H + A``.
+    log_likelihood, log_evidence, objective : float
+        At the mode; normalised; with penalty and hyper-priors.
+    eta : array (n,), optional
+        Predictor at the mode (None where the approximation never needs it).
+    """
+
+    index: IntArray
+    alpha: FloatArray
+    free: NDArray[np.bool_]
+    theta: FloatArray
+    mean: FloatArray
+    posterior: Primal | Dual
+    log_likelihood: float
+    log_evidence: float
+    objective: float
+    eta: FloatArray | None = None
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """Posterior variance of each active weight."""
+        return self.posterior.variance
+
+    @cached_property
+    def gamma(self) -> FloatArray:
+        """How well each weight is determined by the data: 1 - alpha_i Sigma_ii, in [0, 1]."""
+        return np.clip(1 - self.alpha * self.variance, 0.0, 1.0)
+
+    @cached_property
+    def smoothing(self) -> FloatArray:
+        """Diagonal of Sigma H Sigma."""
+        return self.posterior.smoothing
+
+    def left_out(self) -> tuple[FloatArray, FloatArray]:
+        """Sparsity s and quality q of each active column, as if it were left out (Tipping & Faul 2003)."""
+        return np.maximum(1 / self.variance - self.alpha, 0.0), self.mean / self.variance
+
+
+class Approximation(Protocol):
+    """What a method may ask. Methods see nothing else of a problem."""
+
+    def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
+        """Posterior, evidence and objective at given hyper-parameters, searched from ``near``."""
+
+    def slope(self, state: State) -> FloatArray:
+        """Gradient of the objective in (log alpha of free columns, theta)."""
+
+    def curvature(self, state: State) -> FloatArray:
+        """Hessian of the objective in the same coordinates; its change through H may be left out."""
+
+    def scores(self, state: State) -> tuple[FloatArray, FloatArray]:
+        """Sparsity S and quality Q of every column of the design, for the columns that are not active."""
+
+
+def precision_slope(state: State, smoothness: float, a: float, b: float) -> FloatArray:
+    """dJ / d log alpha over the active columns, H held fixed."""
+    alpha = state.alpha
+    slope = 0.5 * (1 - alpha * (state.variance + state.mean**2)) + a - b * alpha
+    if smoothness:
+        slope += smoothness * alpha * state.smoothing
+    return slope
+
+
+def precision_curvature(state: State, smoothness: float, b: float) -> FloatArray:
+    """d2J / d log alpha^2 over the active columns, H held fixed."""
+    assert isinstance(state.posterior, Primal)
+    Sigma, alpha, w = state.posterior.covariance, state.alpha, state.mean
+    outer = alpha[:, None] * alpha
+    curvature = 0.5 * outer * Sigma * (Sigma + 2 * w[:, None] * w)
+    diagonal = -0.5 * alpha * (state.variance + w**2) - b * alpha
+    if smoothness:
+        T = Sigma - (Sigma * alpha) @ Sigma
+        curvature -= 2 * smoothness * outer * Sigma * T
+        diagonal += smoothness * alpha * T.diagonal()
+    curvature[np.diag_indices_from(curvature)] += diagonal
+    return curvature

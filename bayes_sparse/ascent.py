@@ -1,0 +1,117 @@
+"""Newton's method over the hyper-parameters of the active columns, deleting a column as soon as that is better.
+
+Coordinates are (log alpha, theta). A step is taken only if the objective does not fall, so it never does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+
+from bayes_sparse.approximations import Approximation, State
+from bayes_sparse.design import FloatArray, IntArray
+
+__all__ = ["Ascent", "without"]
+
+_LONGEST = 4.0  # in log units: a precision changes by at most a factor of 55 a step
+_HALVINGS = 12
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """A guarded Newton ascent.
+
+    Attributes
+    ----------
+    approximation : Approximation
+        Where the objective and its derivatives come from.
+    smoothness : float
+        Cost of a degree of freedom, for the test whether a column pays.
+    theta_bounds : array (m, 2)
+        Box for the nuisance parameters.
+    tolerance : float
+        Stop when the next step promises less than this, in nats.
+    prune : bool
+        Delete columns whose own optimum is an infinite precision.
+    """
+
+    approximation: Approximation
+    smoothness: float
+    theta_bounds: FloatArray
+    tolerance: float
+    prune: bool = True
+
+    def __call__(self, state: State, max_steps: int) -> tuple[State, bool]:
+        """Climb from a state; also say whether the tolerance was met."""
+        refused: set[int] = set()
+        for _ in range(max_steps):
+            if self.prune:
+                state = self._delete(state, refused)
+            slope = self.approximation.slope(state)
+            if not slope.size:
+                return state, True
+            step = self._direction(state, slope)
+            if float(slope @ step) < self.tolerance:
+                return state, True
+            new = self._climb(state, slope, step)
+            if new is None:
+                return state, True  # rounding error is all that is left
+            state = new
+        return state, False
+
+    def _direction(self, state: State, slope: FloatArray) -> FloatArray:
+        """Newton's step; along negative curvature a step of the same length uphill."""
+        hill = -self.approximation.curvature(state)
+        m = state.theta.size
+        if m:  # a nuisance parameter at its bound and pushed outwards stays there
+            at_low = (state.theta <= self.theta_bounds[:, 0]) & (slope[-m:] < 0)
+            at_high = (state.theta >= self.theta_bounds[:, 1]) & (slope[-m:] > 0)
+            stuck = np.append(np.zeros(len(slope) - m, dtype=bool), at_low | at_high)
+            slope[stuck] = 0.0
+            hill[stuck] = hill[:, stuck] = 0.0
+            hill[stuck, stuck] = 1.0
+        _, step, info = lapack.dposv(hill, slope)
+        if info != 0:
+            values, vectors = np.linalg.eigh(hill)
+            step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-2))
+        longest = np.abs(step).max()
+        return np.asarray(step * min(1.0, _LONGEST / longest)) if longest > 0 else step
+
+    def _climb(self, state: State, slope: FloatArray, step: FloatArray) -> State | None:
+        k = len(slope) - state.theta.size
+        scale, promise = 1.0, float(slope @ step)
+        for _ in range(_HALVINGS):
+            alpha = state.alpha.copy()
+            alpha[state.free] *= np.exp(scale * step[:k])
+            theta = state.theta + scale * step[k:]
+            if theta.size:
+                theta = np.clip(theta, self.theta_bounds[:, 0], self.theta_bounds[:, 1])
+            new = self.approximation.at(state.index, alpha, theta, state)
+            if new.objective >= state.objective + 1e-4 * scale * promise:
+                return new
+            scale /= 3
+        return None
+
+    def _delete(self, state: State, refused: set[int]) -> State:
+        """Delete, worst first, columns that do not pay for themselves, as long as the objective does not fall."""
+        while state.free.any():
+            s, q = state.left_out()
+            loss = q**2 - (1 + 2 * self.smoothness) * s
+            loss[~state.free] = np.inf
+            loss[[i in refused for i in state.index.tolist()]] = np.inf
+            worst = int(np.argmin(loss))
+            if loss[worst] > 0:
+                return state
+            new = self.approximation.at(*without(state, np.array([worst])), state.theta, state)
+            if new.objective >= state.objective - 1e-9:
+                state = new
+            else:
+                refused.add(int(state.index[worst]))
+        return state
+
+
+def without(state: State, positions: IntArray) -> tuple[IntArray, FloatArray]:
+    """Index and precisions of a state with some positions left out."""
+    return np.delete(state.index, positions), np.delete(state.alpha, positions)

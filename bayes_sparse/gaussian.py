@@ -1,0 +1,143 @@
+"""The Gaussian posterior everything meets at: likelihood curvature H plus prior precision A.
+
+``Sigma = (H + A)^-1`` with ``H = Phi' B Phi``. Two forms of the same thing: :class:`Primal` factorises the k x k
+matrix, :class:`Dual` the n x n one, for more columns than observations. The jitter policy lives here, once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from bayes_sparse.design import FloatArray
+
+__all__ = ["Dual", "Primal", "cholesky"]
+
+
+def cholesky(P: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Lower factor L and scale d with ``P = diag(d) L L' diag(d)``.
+
+    The matrix is scaled to a unit diagonal first, so precisions may span any range. A matrix that is not
+    positive definite to working precision gets the smallest jitter of 1e-14, 1e-12 ... 1e-6 (relative to that unit
+    diagonal) that makes it so.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When even a jitter of 1e-6 does not help: the matrix is not positive definite at all.
+    """
+    diagonal = P.diagonal()
+    if not np.all(diagonal > 0):
+        raise np.linalg.LinAlgError("the posterior precision has a diagonal entry that is not positive")
+    d = np.sqrt(diagonal)
+    scaled = P / d / d[:, None]
+    L, info = lapack.dpotrf(scaled, lower=1)
+    jitter = 1e-14
+    while info != 0 and jitter <= 1e-6:
+        L, info = lapack.dpotrf(scaled + jitter * np.eye(len(d)), lower=1)
+        jitter *= 100
+    if info != 0:
+        raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+    return L, d
+
+
+class Primal:
+    """Posterior factorised on the side of the k columns.
+
+    Parameters
+    ----------
+    H : array (k, k)
+        Curvature of the negative log-likelihood.
+    alpha : array (k,)
+        Prior precisions.
+    """
+
+    def __init__(self, H: FloatArray, alpha: FloatArray) -> None:
+        P = H.copy()
+        P[np.diag_indices_from(P)] += alpha
+        self.alpha = alpha
+        self._L, self._d = cholesky(P)
+        self.log_determinant = 2 * float(np.log(self._L.diagonal()).sum() + np.log(self._d).sum())
+        self._covariance: FloatArray | None = None
+
+    def solve(self, v: FloatArray) -> FloatArray:
+        """``Sigma v``."""
+        x, _ = lapack.dpotrs(self._L, v / self._d, lower=1)
+        return np.asarray(x / self._d)
+
+    def whiten(self, C: FloatArray) -> FloatArray:
+        """``V`` of shape (k, m) with ``V'V = C Sigma C'`` for C of shape (m, k)."""
+        V, _ = lapack.dtrtrs(self._L, (C / self._d).T, lower=1)
+        return np.asarray(V)
+
+    @property
+    def covariance(self) -> FloatArray:
+        """The k x k matrix Sigma."""
+        if self._covariance is None:
+            half, _ = lapack.dpotri(self._L, lower=1)
+            full = np.tril(half)
+            full += np.tril(half, -1).T
+            self._covariance = full / self._d / self._d[:, None]
+        return self._covariance
+
+    @property
+    def factor(self) -> FloatArray:
+        """A matrix F with ``F F' = Sigma``, upper triangular."""
+        inverse, _ = lapack.dtrtri(self._L, lower=1)
+        return np.asarray(np.tril(inverse).T / self._d[:, None])
+
+    @property
+    def variance(self) -> FloatArray:
+        """Diagonal of Sigma."""
+        return self.covariance.diagonal()
+
+    @property
+    def smoothing(self) -> FloatArray:
+        """Diagonal of ``Sigma H Sigma``: how fast the degrees of freedom answer to a precision."""
+        return self.variance - np.einsum("ij,j,ij->i", self.covariance, self.alpha, self.covariance)
+
+
+class Dual:
+    """The same posterior factorised on the side of the n observations, for n < k.
+
+    Parameters
+    ----------
+    Phi : array (n, k)
+        Columns.
+    b : array (n,)
+        Curvature of each observation's negative log-likelihood along the predictor, not negative.
+    alpha : array (k,)
+        Prior precisions, all positive.
+    """
+
+    def __init__(self, Phi: FloatArray, b: FloatArray, alpha: FloatArray) -> None:
+        self.alpha = alpha
+        self._half = np.sqrt(b)[:, None] * Phi
+        C = (self._half / alpha) @ self._half.T
+        C[np.diag_indices_from(C)] += 1.0
+        self._L, self._d = cholesky(C)
+        self.log_determinant = float(
+            2 * (np.log(self._L.diagonal()).sum() + np.log(self._d).sum()) + np.log(alpha).sum()
+        )
+
+    def solve(self, v: FloatArray) -> FloatArray:
+        """``Sigma v``."""
+        x = v / self.alpha
+        return np.asarray(x - (self._half.T @ self._inner(self._half @ x)) / self.alpha)
+
+    @property
+    def variance(self) -> FloatArray:
+        """Diagonal of Sigma."""
+        V, _ = lapack.dtrtrs(self._L, self._half / self._d[:, None], lower=1)
+        return np.asarray(1 / self.alpha - np.einsum("ij,ij->j", V, V) / self.alpha**2)
+
+    @property
+    def smoothing(self) -> FloatArray:
+        """Diagonal of ``Sigma H Sigma``."""
+        W = self._inner(self._half)
+        return np.asarray(np.einsum("ij,ij->j", W, W) / self.alpha**2)
+
+    def _inner(self, v: FloatArray) -> FloatArray:
+        scale = self._d if v.ndim == 1 else self._d[:, None]
+        x, _ = lapack.dpotrs(self._L, v / scale, lower=1)
+        return np.asarray(x / scale)

@@ -1,0 +1,31 @@
+"""What a method hands back, whatever the method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bayes_sparse.approximations import State
+
+__all__ = ["Outcome", "Status"]
+
+type Status = Literal["converged", "max_iterations", "separable", "noise_collapsed", "null"]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The end of a search over hyper-parameters.
+
+    Attributes
+    ----------
+    state : State
+        Posterior at the hyper-parameters found; columns that are not in it were pruned.
+    history : list of float
+        Objective by iteration, from the start of the search.
+    converged : bool
+        False when the iteration limit stopped it.
+    """
+
+    state: State
+    history: list[float]
+    converged: bool

@@ -1,0 +1,79 @@
+"""What an evidence method sees: arrays and compiled functions, never PyMC, pandas or xarray.
+
+The log-likelihood is ``sum_n weights_n * l(eta_n)`` with ``eta = offset + Phi w``; the prior on ``w`` is Gaussian
+with one precision a column: free ones (to be found by type-II maximum likelihood) and fixed ones (bias, columns
+the user keeps, intercepts of a declared model). Nuisance parameters are the vector ``theta``, on the unconstrained
+scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_sparse.design import Design, FloatArray
+
+__all__ = ["Problem"]
+
+type Pointwise = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray, FloatArray]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A sparse Gaussian prior on the columns of a design and a likelihood along the predictor.
+
+    Attributes
+    ----------
+    design : Design
+        The n x (M + q) columns.
+    y : array (n,)
+        Targets; for a normal likelihood the evidence is computed from them directly.
+    free : bool array (M + q,)
+        True where the precision is to be found; the others have `fixed_precision`.
+    fixed_precision : callable
+        ``fixed_precision(theta)`` gives the precision of every column that is not free, in column order.
+        Zero stands for a flat (improper) prior, which adds nothing to the evidence.
+    pointwise : callable
+        ``pointwise(eta, theta)`` gives l and its first three derivatives along eta, each of shape (n,), without
+        the observation weights.
+    offset : array (n,)
+        Known part of the predictor.
+    weights : array (n,), optional
+        A weight of 2 counts a row twice.
+    theta : array (k,)
+        Where the search over nuisance parameters starts.
+    theta_bounds : array (k, 2)
+        Box the search stays in.
+    log_prior : callable, optional
+        Log-density of theta on the unconstrained scale (with the Jacobian).
+    normal : bool
+        The likelihood is normal with the predictor as its mean. Then theta is (log sigma,), or empty and `sigma`
+        is known.
+    sigma : float or array (n,)
+        Known noise of a normal likelihood with an empty theta.
+    """
+
+    design: Design
+    y: FloatArray
+    free: NDArray[np.bool_]
+    fixed_precision: Callable[[FloatArray], FloatArray]
+    pointwise: Pointwise
+    offset: FloatArray
+    weights: FloatArray | None = None
+    theta: FloatArray = field(default_factory=lambda: np.empty(0))
+    theta_bounds: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
+    log_prior: Callable[[FloatArray], float] | None = None
+    normal: bool = False
+    sigma: float | FloatArray = 1.0
+
+    def precisions(self, index: NDArray[np.intp], alpha: FloatArray, theta: FloatArray) -> FloatArray:
+        """Precisions of the active columns: those given where free, those of the declaration where fixed."""
+        free = self.free[index]
+        if free.all():
+            return alpha
+        full = np.zeros(len(self.free))
+        full[~self.free] = self.fixed_precision(theta)
+        return np.where(free, alpha, full[index])
