@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 from bayes_sparse.approximations import Approximation, State
 from bayes_sparse.design import FloatArray, IntArray
 
-__all__ = ["Ascent", "without"]
+__all__ = ["Ascent", "delete_useless", "without"]
 
 _LONGEST = 4.0  # in log units: a precision changes by at most a factor of 55 a step
 _HALVINGS = 12
@@ -27,8 +27,6 @@ class Ascent:
     ----------
     approximation : Approximation
         Where the objective and its derivatives come from.
-    smoothness : float
-        Cost of a degree of freedom, for the test whether a column pays.
     theta_bounds : array (m, 2)
         Box for the nuisance parameters.
     tolerance : float
@@ -38,22 +36,22 @@ class Ascent:
     """
 
     approximation: Approximation
-    smoothness: float
     theta_bounds: FloatArray
     tolerance: float
     prune: bool = True
 
-    def __call__(self, state: State, max_steps: int) -> tuple[State, bool]:
+    def __call__(self, state: State, max_steps: int, tolerance: float | None = None) -> tuple[State, bool]:
         """Climb from a state; also say whether the tolerance was met."""
+        tolerance = self.tolerance if tolerance is None else tolerance
         refused: set[int] = set()
         for _ in range(max_steps):
             if self.prune:
-                state = self._delete(state, refused)
+                state = delete_useless(self.approximation, state, refused)
             slope = self.approximation.slope(state)
             if not slope.size:
                 return state, True
             step = self._direction(state, slope)
-            if float(slope @ step) < self.tolerance:
+            if float(slope @ step) < tolerance:
                 return state, True
             new = self._climb(state, slope, step)
             if new is None:
@@ -70,12 +68,13 @@ class Ascent:
             at_high = (state.theta >= self.theta_bounds[:, 1]) & (slope[-m:] > 0)
             stuck = np.append(np.zeros(len(slope) - m, dtype=bool), at_low | at_high)
             slope[stuck] = 0.0
-            hill[stuck] = hill[:, stuck] = 0.0
-            hill[stuck, stuck] = 1.0
+            if stuck.any():
+                hill[stuck] = hill[:, stuck] = 0.0
+                hill[stuck, stuck] = 1.0
         _, step, info = lapack.dposv(hill, slope)
         if info != 0:
             values, vectors = np.linalg.eigh(hill)
-            step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-2))
+            step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-7))
         longest = np.abs(step).max()
         return np.asarray(step * min(1.0, _LONGEST / longest)) if longest > 0 else step
 
@@ -94,22 +93,34 @@ class Ascent:
             scale /= 3
         return None
 
-    def _delete(self, state: State, refused: set[int]) -> State:
-        """Delete, worst first, columns that do not pay for themselves, as long as the objective does not fall."""
-        while state.free.any():
-            s, q = state.left_out()
-            loss = q**2 - (1 + 2 * self.smoothness) * s
-            loss[~state.free] = np.inf
-            loss[[i in refused for i in state.index.tolist()]] = np.inf
-            worst = int(np.argmin(loss))
-            if loss[worst] > 0:
-                return state
-            new = self.approximation.at(*without(state, np.array([worst])), state.theta, state)
+
+def delete_useless(approximation: Approximation, state: State, refused: set[int] | None = None) -> State:
+    """Delete columns whose own best precision is infinite, as long as the objective does not fall.
+
+    All of them at once if that works, the worst half of them if not, and so on down to one; a column that cannot
+    go alone is added to ``refused`` and left.
+    """
+    refused = set() if refused is None else refused
+    while state.free.any():
+        s, q = state.left_out()
+        excess = q**2 - (1 + 2 * approximation.objective.smoothness) * s
+        excess[~state.free] = np.inf
+        if refused:
+            excess[np.isin(state.index, list(refused))] = np.inf
+        useless = np.flatnonzero(excess <= 0)
+        useless = useless[np.argsort(excess[useless], kind="stable")]
+        while len(useless):
+            new = approximation.at(*without(state, useless), state.theta, state)
             if new.objective >= state.objective - 1e-9:
                 state = new
-            else:
-                refused.add(int(state.index[worst]))
-        return state
+                break
+            if len(useless) == 1:
+                refused.add(int(state.index[useless[0]]))
+            useless = useless[: len(useless) // 2]
+        else:
+            if not (excess <= 0).any():
+                return state
+    return state
 
 
 def without(state: State, positions: IntArray) -> tuple[IntArray, FloatArray]:

@@ -27,10 +27,12 @@ def cholesky(P: FloatArray) -> tuple[FloatArray, FloatArray]:
         When even a jitter of 1e-6 does not help: the matrix is not positive definite at all.
     """
     diagonal = P.diagonal()
+    if not diagonal.size:  # LAPACK does not take an empty matrix; an empty model is a model all the same
+        return np.empty((0, 0)), np.empty(0)
     if not np.all(diagonal > 0):
         raise np.linalg.LinAlgError("the posterior precision has a diagonal entry that is not positive")
     d = np.sqrt(diagonal)
-    scaled = P / d / d[:, None]
+    scaled = P / (d * d[:, None])
     L, info = lapack.dpotrf(scaled, lower=1)
     jitter = 1e-14
     while info != 0 and jitter <= 1e-6:
@@ -54,30 +56,30 @@ class Primal:
 
     def __init__(self, H: FloatArray, alpha: FloatArray) -> None:
         P = H.copy()
-        P[np.diag_indices_from(P)] += alpha
+        P.flat[:: len(alpha) + 1] += alpha
         self.alpha = alpha
         self._L, self._d = cholesky(P)
         self.log_determinant = 2 * float(np.log(self._L.diagonal()).sum() + np.log(self._d).sum())
         self._covariance: FloatArray | None = None
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """``Sigma v``."""
-        x, _ = lapack.dpotrs(self._L, v / self._d, lower=1)
-        return np.asarray(x / self._d)
-
-    def whiten(self, C: FloatArray) -> FloatArray:
-        """``V`` of shape (k, m) with ``V'V = C Sigma C'`` for C of shape (m, k)."""
-        V, _ = lapack.dtrtrs(self._L, (C / self._d).T, lower=1)
-        return np.asarray(V)
+        """``Sigma v`` for a vector or for each column of a matrix."""
+        if not v.size:
+            return v
+        d = self._d if v.ndim == 1 else self._d[:, None]
+        x, _ = lapack.dpotrs(self._L, v / d, lower=1)
+        return np.asarray(x / d)
 
     @property
     def covariance(self) -> FloatArray:
         """The k x k matrix Sigma."""
+        if self._covariance is None and not self._d.size:
+            self._covariance = np.empty((0, 0))
         if self._covariance is None:
             half, _ = lapack.dpotri(self._L, lower=1)
-            full = np.tril(half)
-            full += np.tril(half, -1).T
-            self._covariance = full / self._d / self._d[:, None]
+            full = half + half.T  # LAPACK fills the lower half; the upper one is zero
+            full.flat[:: len(full) + 1] = half.diagonal()
+            self._covariance = full / (self._d * self._d[:, None])
         return self._covariance
 
     @property
@@ -114,7 +116,7 @@ class Dual:
         self.alpha = alpha
         self._half = np.sqrt(b)[:, None] * Phi
         C = (self._half / alpha) @ self._half.T
-        C[np.diag_indices_from(C)] += 1.0
+        C.flat[:: len(C) + 1] += 1.0
         self._L, self._d = cholesky(C)
         self.log_determinant = float(
             2 * (np.log(self._L.diagonal()).sum() + np.log(self._d).sum()) + np.log(alpha).sum()

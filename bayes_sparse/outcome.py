@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from bayes_sparse.approximations import State
 
-__all__ = ["Outcome", "Status"]
+__all__ = ["Outcome", "Report", "Status"]
 
+type Report = Callable[[int, float, int], None]
 type Status = Literal["converged", "max_iterations", "separable", "noise_collapsed", "null"]
 
 

@@ -14,12 +14,13 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 MINORS = (14, 13, 12)  # newest first; the same range as requires-python in pyproject.toml
@@ -175,7 +176,8 @@ def remove_unusable(root: Path, stamp: dict[str, str]) -> None:
     moved = stamp.get("root", str(root)) != str(root)
     broken = (folder / "unfinished").exists() or examine(str(venv_python(root))) is None
     if moved or broken:
-        say("Removing an environment that cannot be used any more ...")
+        if os.path.lexists(venv_python(root)):  # else only the log of a set-up that found no Python
+            say("Removing an environment that cannot be used any more ...")
         shutil.rmtree(folder)
 
 
@@ -214,6 +216,7 @@ def install(root: Path, extras: set[str], log: Path) -> None:
             (root / ".venv" / "unfinished").unlink()  # a refused installation leaves what was there in order
             raise SetupError(f"The dependencies could not be installed; is there a network? {tail(log)}")
     # The project's own files; models/ by name because compileall does not follow the link to it.
+    # Its exit status is of no interest: a file that does not compile says so when it is imported.
     run([python, "-m", "compileall", "-q", "bayes_sparse", "models"], log, "Compiling bytecode", cwd=root)
 
 
@@ -222,7 +225,7 @@ def install(root: Path, extras: set[str], log: Path) -> None:
 
 def find_python(log: Path, exclude: Path, this_python: bool = False) -> str:
     """Give the path of a Python the project runs on, downloading one only if the machine has none."""
-    wanted = ", ".join(f"3.{minor}" for minor in reversed(MINORS))
+    wanted = "3.{}, 3.{} or 3.{}".format(*reversed(MINORS))
     lacking = None
     own = [getattr(sys, "_base_executable", None) or sys.executable]
     for path in own if this_python else candidates(own):
@@ -239,7 +242,7 @@ def find_python(log: Path, exclude: Path, this_python: bool = False) -> str:
     if lacking is not None:
         raise SetupError(lacks(*lacking))
     if this_python:
-        raise SetupError(f"{own[0]} is not a Python the project runs on: it needs one of {wanted}.")
+        raise SetupError(f"{own[0]} is not a Python the project runs on: it needs {wanted}.")
     say(f"Found no Python {wanted} on this machine.")
     return fetch_python(own[0], wanted, log)
 
@@ -306,13 +309,15 @@ def fetch_python(python: str, wanted: str, log: Path) -> str:
                     f"{python} cannot make a virtual environment: install the package python3-venv "
                     "(Debian, Ubuntu: sudo apt install python3-venv) and run the same command again."
                 )
-            pip = [os.path.join(private, "bin", "python"), "-m", "pip", "--disable-pip-version-check", "install", "uv"]
-            if run(pip, log, "Getting uv to download a Python with (about 5 s)") != 0:
+            pip = [os.path.join(private, "bin", "python"), "-m", "pip"]
+            if run([*pip, "install", "uv"], log, "Getting uv to download a Python with (about 5 s)") != 0:
                 raise SetupError(failure)
         if run([uv, "python", "install", FETCHED], log, f"Downloading Python {FETCHED} (about 20 s)") != 0:
             raise SetupError(failure)
         find = [uv, "python", "find", "--managed-python", "--no-project", FETCHED]
-        return subprocess.run(find, stdout=subprocess.PIPE, check=True).stdout.decode().strip()
+        path = subprocess.run(find, stdout=subprocess.PIPE, check=True).stdout.decode().strip()
+    say(f"Python {FETCHED} is now at {path}")
+    return path
 
 
 # Running things and speaking.
@@ -365,10 +370,6 @@ def tail(log: Path, lines: int = 8) -> str:
     return f"The log {log} ends:\n  " + "\n  ".join(end)
 
 
-def fail(message: str) -> NoReturn:
-    """Raise the one-sentence error."""
-    raise SetupError(message)
-
-
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end the children too, as Ctrl-C does
     sys.exit(main())

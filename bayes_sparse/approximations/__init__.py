@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bayes_sparse.approximations.exact import Exact
 from bayes_sparse.approximations.laplace import Laplace
-from bayes_sparse.approximations.state import Approximation, State
+from bayes_sparse.approximations.state import Approximation, Scores, State
 from bayes_sparse.objective import Objective
 from bayes_sparse.problem import Problem
 
-__all__ = ["Approximation", "Exact", "Laplace", "State", "approximate"]
+__all__ = ["Approximation", "Exact", "Laplace", "Scores", "State", "approximate"]
 
 
 def approximate(problem: Problem, objective: Objective) -> Approximation:

@@ -7,9 +7,11 @@ that belong to columns ever active are computed (all of them at once when the de
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from bayes_sparse.approximations.state import State, precision_curvature, precision_slope
+from bayes_sparse.approximations.state import Scores, State, precision_curvature, precision_slope
 from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.gaussian import Dual, Primal
 from bayes_sparse.objective import Objective
@@ -17,7 +19,8 @@ from bayes_sparse.problem import Problem
 
 __all__ = ["Exact"]
 
-_SMALL = 1e-6  # below this fraction a difference of cross-products has lost too many digits
+_SMALL = 1e-6  # below this fraction of its terms a residual sum of squares is computed directly
+_LOST = 1e-8  # below this fraction a sparsity has lost too many digits as a difference of cross-products
 
 
 class Exact:
@@ -38,8 +41,8 @@ class Exact:
         design = problem.design
         self._t = problem.y - problem.offset
         self._weights, self._constant = _row_weights(problem)
-        weighted = self._t if self._weights is None else self._weights * self._t
-        self._count = float(design.n if problem.weights is None else problem.weights.sum())
+        weighted = self._weigh(self._t)
+        self.count = float(design.n if problem.weights is None else problem.weights.sum())
         self._moment = design.transposed_times(weighted)
         self._power = float(weighted @ self._t)
         self._known: dict[int, int] = {}
@@ -62,17 +65,19 @@ class Exact:
             b = np.full(design.n, beta) if self._weights is None else beta * self._weights
             posterior = Dual(design.columns(index), b, alpha)
         else:
-            posterior = Primal(beta * self._active(index)[1], alpha)
+            posterior = Primal(beta * self._active(index), alpha)
         w = posterior.solve(beta * self._moment[index])
         rss = self._residual_power(index, w)
         free = self.problem.free[index]
-        log_likelihood = self._constant + 0.5 * (self._count * np.log(beta) - beta * rss)
+        log_likelihood = self._constant + 0.5 * (self.count * np.log(beta) - beta * rss)
         positive = alpha > 0  # a flat prior (precision 0) has no normaliser of its own
         log_prior = 0.5 * (np.log(alpha[positive]).sum() - (alpha * w**2).sum())
         log_prior += 0.5 * np.log(2 * np.pi) * np.sum(~positive)
         log_evidence = float(log_likelihood + log_prior - 0.5 * posterior.log_determinant)
         J = self.objective.value(log_evidence, posterior, free, theta)
-        return State(index, alpha, free, theta, w, posterior, float(log_likelihood), log_evidence, J)
+        return State(
+            index, alpha, free, theta, w, posterior, float(log_likelihood), log_evidence, J, residual_power=rss
+        )
 
     def slope(self, state: State) -> FloatArray:
         """Gradient of the objective in (log alpha of free columns, log sigma)."""
@@ -81,10 +86,10 @@ class Exact:
         if not state.theta.size:
             return slope
         beta = self._beta(state.theta)
-        rss = self._residual_power(state.index, state.mean)
-        by_log_beta = 0.5 * (self._count - beta * rss - state.gamma.sum())
+        by_log_beta = 0.5 * (self.count - beta * state.residual_power - state.gamma.sum())
         by_log_beta -= o.smoothness * float(state.alpha @ state.smoothing)
-        return np.append(slope, -2 * by_log_beta + _derivative(o.prior, state.theta))
+        prior = 0.0 if o.log_prior is None else _derivative(o.log_prior, state.theta)
+        return np.append(slope, prior - 2 * by_log_beta)
 
     def curvature(self, state: State) -> FloatArray:
         """Hessian of the objective in the same coordinates.
@@ -98,71 +103,83 @@ class Exact:
             return self._with_rate(full, state)[np.ix_(state.free, state.free)]
         quadratic = state.alpha * state.mean**2
         cross = -full.sum(axis=1) - 0.5 * quadratic
-        rss = self._residual_power(state.index, state.mean)
-        own = -0.5 * self._beta(state.theta) * rss - cross.sum()
+        own = -0.5 * self._beta(state.theta) * state.residual_power - cross.sum()
         k = int(state.free.sum())
         out = np.empty((k + 1, k + 1))
         out[:k, :k] = self._with_rate(full, state)[np.ix_(state.free, state.free)]
         out[:k, k] = out[k, :k] = -2 * cross[state.free]
-        out[k, k] = 4 * own + _derivative(o.prior, state.theta, order=2)
+        out[k, k] = 4 * own + (0.0 if o.log_prior is None else _derivative(o.log_prior, state.theta, order=2))
         return out
 
-    def scores(self, state: State) -> tuple[FloatArray, FloatArray]:
-        """Sparsity S and quality Q of every column."""
+    def theta_step(self, state: State) -> FloatArray:
+        """A step in log sigma alone: the slope over its curvature in a model that fits as well as this one."""
+        return self.slope(state)[int(state.free.sum()) :] / (2 * self.count)
+
+    def scores(self, state: State) -> Scores:
+        """Sparsity and quality of every column."""
         assert isinstance(state.posterior, Primal)
-        beta, C = self._beta(state.theta), self._active(state.index)[0]
+        beta, C = self._beta(state.theta), self._cross(state.index)
         full = beta * self._squares
-        V = state.posterior.whiten(beta * C)
-        S = full - np.einsum("ij,ij->j", V, V)
+        overlap = (beta * C) @ state.posterior.covariance
+        S = full - beta * np.einsum("ij,ij->i", overlap, C)
         Q = beta * (self._moment - C @ state.mean)
-        lost = self.problem.free & (S < _SMALL * full)
+        lost = self.problem.free & (S < _LOST * full) & ((S <= 0) | (2 * Q**2 > S))
         lost[state.index] = False
         if lost.any():
             self._recompute(state, np.flatnonzero(lost), S, Q, beta)
-        return S, Q
+        return Scores(S, Q, overlap)
 
     def _recompute(self, state: State, lost: IntArray, S: FloatArray, Q: FloatArray, beta: float) -> None:
         """Sparsity and quality as sums of squares of residuals, where the differences have lost their digits."""
-        design, C = self.problem.design, self._active(state.index)[0]
+        design, C = self.problem.design, self._cross(state.index)
         active = design.columns(state.index)
-        residual = self._t - active @ state.mean
-        if self._weights is not None:
-            residual = residual * self._weights
+        residual = self._weigh(self._t - active @ state.mean)
         for part in np.array_split(lost, max(1, len(lost) * design.n * 8 // 2**26)):
             columns = design.columns(part)
             m = state.posterior.solve(beta * C[part].T)
             D = columns - active @ m
-            square = D * D if self._weights is None else D * D * self._weights[:, None]
-            S[part] = beta * square.sum(axis=0) + np.einsum("ij,i,ij->j", m, state.alpha, m)
+            S[part] = beta * np.einsum("ij,ij->j", D, self._weigh(D)) + np.einsum("ij,i,ij->j", m, state.alpha, m)
             Q[part] = beta * (residual @ columns)
 
     def _beta(self, theta: FloatArray) -> float:
         return float(np.exp(-2 * theta[0])) if theta.size else 1.0
 
     def _with_rate(self, curvature: FloatArray, state: State) -> FloatArray:
-        if self.objective.b:
-            curvature = curvature - np.diag(self.objective.b * state.alpha)
-        return curvature
+        return curvature - np.diag(self.objective.b * state.alpha) if self.objective.b else curvature
 
     def _residual_power(self, index: IntArray, w: FloatArray) -> float:
         """Weighted residual sum of squares at w; directly from the residuals where the fit is nearly perfect."""
         if len(index) <= self.problem.design.n:
-            G = self._active(index)[1]
+            G = self._active(index)
             rss = self._power - 2 * float(self._moment[index] @ w) + float(w @ G @ w)
             if rss > _SMALL * self._power:
                 return rss
         residual = self._t - self.problem.design.times(w, index)
-        return float(residual @ (residual if self._weights is None else self._weights * residual))
+        return float(residual @ self._weigh(residual))
 
-    def _active(self, index: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Cross-products of the active columns with all columns, and with each other; kept while the set stays."""
-        if index is not self._last:
-            C = self._cross(index)
-            self._last, self._block = index, (C, C[index])
-        return self._block
+    def _active(self, index: IntArray) -> FloatArray:
+        """Cross-products of the active columns with each other, kept while the set stays.
+
+        A column not active before needs no product with the data yet: its products with the others stand in
+        their columns already, because the matrix is symmetric.
+        """
+        if index is self._last:
+            return self._block
+        slots = np.array([self._known.get(i, -1) for i in index.tolist()], dtype=np.intp)
+        old, new = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
+        G = np.empty((len(index), len(index)))
+        G[:, old] = self._gram[np.ix_(index, slots[old])]
+        G[np.ix_(old, new)] = G[np.ix_(new, old)].T
+        if len(new) == 1:
+            G[new, new] = self._squares[index[new]]
+        elif len(new):
+            columns = self.problem.design.columns(index[new])
+            G[np.ix_(new, new)] = columns.T @ self._weigh(columns)
+        self._last, self._block = index, G
+        return G
 
     def _cross(self, index: IntArray) -> FloatArray:
-        """Columns ``index`` of the cross-product matrix, computing those never needed before."""
+        """Cross-products of the active columns with all columns, computing those never needed before."""
         new = [i for i in index.tolist() if i not in self._known]
         if new:
             columns = self.problem.design.cross(self.problem.design.columns(np.array(new)), self._weights)
@@ -174,6 +191,11 @@ class Exact:
             self._gram[:, start : start + len(new)] = columns
             self._known.update({i: start + j for j, i in enumerate(new)})
         return self._gram[:, [self._known[i] for i in index.tolist()]]
+
+    def _weigh(self, rows: FloatArray) -> FloatArray:
+        if self._weights is None:
+            return rows
+        return self._weights * rows if rows.ndim == 1 else self._weights[:, None] * rows
 
 
 def _row_weights(problem: Problem) -> tuple[FloatArray | None, float]:
@@ -187,9 +209,10 @@ def _row_weights(problem: Problem) -> tuple[FloatArray | None, float]:
     return count / sigma**2, constant - float(count @ np.log(sigma))
 
 
-def _derivative(f: object, theta: FloatArray, order: int = 1, step: float = 1e-4) -> float:
+def _derivative(
+    f: Callable[[FloatArray], float], theta: FloatArray, order: int = 1, step: float = 1e-4
+) -> float:
     """Derivative of a one-dimensional log prior by central differences: smooth, cheap, and given by the user."""
-    assert callable(f)
     up, down = f(theta + step), f(theta - step)
     if order == 1:
         return float((up - down) / (2 * step))

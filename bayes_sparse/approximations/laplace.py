@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_sparse.approximations.state import State, precision_curvature, precision_slope
+from bayes_sparse.approximations.state import Scores, State, precision_curvature, precision_slope
 from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.gaussian import Dual, Primal
 from bayes_sparse.objective import Objective
@@ -83,15 +83,21 @@ class Laplace:
         out[np.arange(k, k + m), np.arange(k, k + m)] = outer
         return out
 
-    def scores(self, state: State) -> tuple[FloatArray, FloatArray]:
-        """Sparsity S and quality Q of every column, the curvature held at its value at the mode."""
+    def theta_step(self, state: State) -> FloatArray:
+        """Newton's step in each nuisance parameter alone, uphill and no longer than one."""
+        first, second = self._theta_difference(state)
+        return np.clip(first / np.maximum(np.abs(second), 1e-8), -1.0, 1.0)
+
+    def scores(self, state: State) -> Scores:
+        """Sparsity and quality of every column, the curvature held at its value at the mode."""
         assert isinstance(state.posterior, Primal)
         _, first, second, _ = self._pointwise(state.eta, state.theta)
         b = np.maximum(-second, 0.0)
         design = self.problem.design
-        V = state.posterior.whiten(design.cross(self._active(state.index), b))
-        S = design.squares(b) - np.einsum("ij,ij->j", V, V)
-        return np.maximum(S, 0.0), design.transposed_times(first)
+        C = design.cross(self._active(state.index), b)
+        overlap = C @ state.posterior.covariance
+        S = design.squares(b) - np.einsum("ij,ij->i", overlap, C)
+        return Scores(np.maximum(S, 0.0), design.transposed_times(first), overlap)
 
     def _mode(
         self, Phi: FloatArray, alpha: FloatArray, theta: FloatArray, w: FloatArray

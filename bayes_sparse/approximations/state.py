@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.gaussian import Dual, Primal
+from bayes_sparse.objective import Objective
 
-__all__ = ["Approximation", "State", "precision_curvature", "precision_slope"]
+__all__ = ["Approximation", "Scores", "State", "precision_curvature", "precision_slope"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,8 @@ class State:
         At the mode; normalised; with penalty and hyper-priors.
     eta : array (n,), optional
         Predictor at the mode (None where the approximation never needs it).
+    residual_power : float
+        Weighted residual sum of squares of a normal likelihood.
     """
 
     index: IntArray
@@ -49,6 +52,7 @@ class State:
     log_evidence: float
     objective: float
     eta: FloatArray | None = None
+    residual_power: float = np.nan
 
     @cached_property
     def variance(self) -> FloatArray:
@@ -70,8 +74,34 @@ class State:
         return np.maximum(1 / self.variance - self.alpha, 0.0), self.mean / self.variance
 
 
+@dataclass(frozen=True)
+class Scores:
+    """What adding a column would do, for every column of the design (Tipping & Faul 2003).
+
+    Attributes
+    ----------
+    S, Q : array (width,)
+        Sparsity and quality with the active columns as they are.
+    overlap : array (width, k)
+        ``phi_i' B Phi Sigma``: how much of column i each active column carries, so that the scores without one of
+        them follow at once.
+    """
+
+    S: FloatArray
+    Q: FloatArray
+    overlap: FloatArray
+
+    def without(self, state: State, position: int) -> tuple[FloatArray, FloatArray]:
+        """S and Q as they would be with one active column left out."""
+        r, variance = self.overlap[:, position], state.variance[position]
+        return self.S + r**2 / variance, self.Q + r * (state.mean[position] / variance)
+
+
 class Approximation(Protocol):
     """What a method may ask. Methods see nothing else of a problem."""
+
+    name: str
+    objective: Objective
 
     def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
         """Posterior, evidence and objective at given hyper-parameters, searched from ``near``."""
@@ -82,8 +112,11 @@ class Approximation(Protocol):
     def curvature(self, state: State) -> FloatArray:
         """Hessian of the objective in the same coordinates; its change through H may be left out."""
 
-    def scores(self, state: State) -> tuple[FloatArray, FloatArray]:
-        """Sparsity S and quality Q of every column of the design, for the columns that are not active."""
+    def theta_step(self, state: State) -> FloatArray:
+        """A step in the nuisance parameters alone, for methods that update precisions by a formula."""
+
+    def scores(self, state: State) -> Scores:
+        """Sparsity and quality of every column of the design, for the columns that are not active."""
 
 
 def precision_slope(state: State, smoothness: float, a: float, b: float) -> FloatArray:
@@ -106,5 +139,5 @@ def precision_curvature(state: State, smoothness: float, b: float) -> FloatArray
         T = Sigma - (Sigma * alpha) @ Sigma
         curvature -= 2 * smoothness * outer * Sigma * T
         diagonal += smoothness * alpha * T.diagonal()
-    curvature[np.diag_indices_from(curvature)] += diagonal
+    curvature.flat[:: len(alpha) + 1] += diagonal
     return curvature

@@ -1,24 +1,31 @@
 """Sequential type-II maximum likelihood: start from the empty model, add the basis function that gains most.
 
 Tipping & Faul (2003) change one precision at a time. Here each round adds one basis function, then climbs in all
-precisions and nuisance parameters of the active set together by Newton's method, deleting what no longer pays.
-With the smoothness prior a basis function enters at ``alpha = s^2 / (q^2 - (1 + 2c) s)`` if that is positive.
+precisions and nuisance parameters of the active set together by Newton's method, deleting what no longer pays; when
+nothing is left to add, it exchanges active basis functions for better ones until no exchange gains either. With the
+smoothness prior a basis function enters at ``alpha = s^2 / (q^2 - (1 + 2c) s)`` if that is positive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from bayes_sparse.approximations import Approximation, State
-from bayes_sparse.ascent import Ascent
+from bayes_sparse.approximations import Approximation, Scores, State
+from bayes_sparse.ascent import Ascent, without
 from bayes_sparse.design import FloatArray
-from bayes_sparse.outcome import Outcome
+from bayes_sparse.outcome import Outcome, Report
 from bayes_sparse.problem import Problem
 
 __all__ = ["Sequential"]
+
+_COARSE = 2e-2  # nats: between additions the active set need not be climbed any closer to its top
+_EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
+_HOPE = 2.0  # nats: a move predicted to lose more than this is not tried
+_TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
 
 
 @dataclass(frozen=True)
@@ -28,60 +35,111 @@ class Sequential:
     Attributes
     ----------
     max_iterations : int
-        Rounds of adding a basis function.
+        Rounds of adding or exchanging a basis function.
     tolerance : float
         Stop when no basis function gains more than this, in nats.
     steps : int
         Newton steps over the active set between additions.
+    exchanges : int
+        How many of the most promising exchanges of an active basis function for another (or for none) are tried before
+        the search ends.
+    lenient : float
+        With a smoothness prior the search runs twice: first at this fraction of its price, from the empty model, then
+        at the full price from there. Terms that only pay together are found so; 1 skips the first run.
     """
 
     max_iterations: int = 2000
     tolerance: float = 1e-3
     steps: int = 3
+    exchanges: int = 4
+    lenient: float = 0.7
 
-    needs_flat_hyper = True  # with a proper Gamma prior no precision is ever infinite: nothing to add or delete
+    needs_flat_hyper: ClassVar[bool] = True  # with a proper Gamma prior no precision is infinite: nothing to delete
 
-    def __call__(
-        self,
-        problem: Problem,
-        approximation: Approximation,
-        smoothness: float,
-        report: Callable[[int, float, int], None],
-    ) -> Outcome:
+    def __call__(self, problem: Problem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""
-        ascent = Ascent(approximation, smoothness, problem.theta_bounds, 1e-8)
         start = np.flatnonzero(~problem.free)
+        objective = approximation.objective
         state = approximation.at(start, np.ones(len(start)), problem.theta)
-        state, _ = ascent(state, 50)
-        history = [state.objective]
+        empty, _ = self._ascent(problem, approximation)(state, 50)
+        begin = empty
+        if objective.smoothness and self.lenient < 1:
+            approximation = copy(approximation)
+            approximation.objective = replace(objective, smoothness=self.lenient * objective.smoothness)
+            first = self._search(problem, approximation, empty, lambda *_: None)
+            approximation.objective = objective
+            begin = approximation.at(first.state.index, first.state.alpha, first.state.theta, first.state)
+        outcome = self._search(problem, approximation, begin, report)
+        if outcome.state.objective < empty.objective:  # a lenient start may end in a poorer optimum than none at all
+            outcome = self._search(problem, approximation, empty, report)
+        return Outcome(outcome.state, [empty.objective, *outcome.history], outcome.converged)
+
+    def _ascent(self, problem: Problem, approximation: Approximation) -> Ascent:
+        return Ascent(approximation, problem.theta_bounds, 1e-8)
+
+    def _search(self, problem: Problem, approximation: Approximation, state: State, report: Report) -> Outcome:
+        """Add, climb, delete and exchange until nothing gains."""
+        ascent, smoothness = self._ascent(problem, approximation), approximation.objective.smoothness
+        state, settled = ascent(state, self.steps)
+        history = []
         for iteration in range(1, self.max_iterations + 1):
-            grown = self._add(approximation, problem, state, smoothness)
+            scores = approximation.scores(state)
+            grown = self._add(approximation, problem, state, scores, smoothness)
+            if grown is None and not settled:
+                state, _ = ascent(state, 200)
+                settled = True
+                continue
+            if grown is None and self.exchanges:
+                grown = self._exchange(problem, ascent, state, scores)
             if grown is None:
-                state, settled = ascent(state, 200)
-                grown = self._add(approximation, problem, state, smoothness)
-                if grown is None:
-                    history.append(state.objective)
-                    return Outcome(state, history, settled)
-            state, _ = ascent(grown, self.steps)
+                return Outcome(state, [*history, state.objective], converged=True)
+            state, settled = ascent(grown, self.steps, tolerance=_COARSE)[0], False
             history.append(state.objective)
             report(iteration, state.objective, len(state.index))
-        return Outcome(ascent(state, 200)[0], history, converged=False)
+        return Outcome(state, history, converged=False)
 
     def _add(
-        self, approximation: Approximation, problem: Problem, state: State, smoothness: float
+        self, approximation: Approximation, problem: Problem, state: State, scores: Scores, smoothness: float
     ) -> State | None:
         """The state with the most promising basis function added, or None if none gains."""
         if len(state.index) >= problem.design.n:
             return None
-        S, Q = approximation.scores(state)
-        gain, alpha = addition_gain(S, Q, smoothness)
+        gain, alpha = addition_gain(scores.S, scores.Q, smoothness)
         gain[~problem.free] = gain[state.index] = 0.0
-        for candidate in np.argsort(-gain)[:10]:
+        for candidate in _best(gain, _TRIES):
             if gain[candidate] < self.tolerance:
                 return None
             index = np.append(state.index, candidate)
             new = approximation.at(index, np.append(state.alpha, alpha[candidate]), state.theta, state)
             if new.objective > state.objective + 0.1 * self.tolerance:
+                return new
+        return None
+
+    def _exchange(self, problem: Problem, ascent: Ascent, state: State, scores: Scores) -> State | None:
+        """The state with an active basis function dropped or exchanged for another, or None if neither gains.
+
+        The predicted gain holds the other precisions fixed, so the best few moves are tried with a short climb.
+        """
+        smoothness = ascent.approximation.objective.smoothness
+        worth = column_worth(state.alpha, *state.left_out(), smoothness)
+        moves: list[tuple[float, int, int | None, float]] = []
+        for position in np.flatnonzero(state.free).tolist():
+            gain, alpha = addition_gain(*scores.without(state, position), smoothness)
+            gain[~problem.free] = gain[state.index] = 0.0
+            best = int(np.argmax(gain))
+            if gain[best] > 0:
+                moves.append((gain[best] - worth[position], position, best, alpha[best]))
+            moves.append((-worth[position], position, None, np.inf))
+        moves.sort(key=lambda move: -move[0])
+        for gain, position, candidate, precision in moves[: self.exchanges]:
+            if gain < -_HOPE:
+                return None
+            index, alpha = without(state, np.array([position]))
+            if candidate is not None:
+                index, alpha = np.append(index, candidate), np.append(alpha, precision)
+            new = ascent.approximation.at(index, alpha, state.theta, state)
+            new, _ = ascent(new, self.steps, tolerance=_COARSE)
+            if new.objective > state.objective + _EXCHANGE_GAIN:
                 return new
         return None
 
@@ -94,3 +152,15 @@ def addition_gain(S: FloatArray, Q: FloatArray, smoothness: float) -> tuple[Floa
         gain = np.where(pays, 0.5 * (u - 1 - np.log(u)), 0.0)
         alpha = np.where(pays, S / (u - 1), np.inf)
     return gain, alpha
+
+
+def column_worth(alpha: FloatArray, s: FloatArray, q: FloatArray, smoothness: float) -> FloatArray:
+    """What the objective would lose with a column of precision alpha taken out."""
+    return 0.5 * (np.log(alpha / (alpha + s)) + (q**2 - 2 * smoothness * s) / (alpha + s))
+
+
+def _best(gain: FloatArray, count: int) -> list[int]:
+    """Positions of the largest gains, best first, without sorting them all."""
+    count = min(count, len(gain))
+    top = np.argpartition(-gain, count - 1)[:count] if count < len(gain) else np.arange(len(gain))
+    return [int(i) for i in top[np.argsort(-gain[top], kind="stable")]]

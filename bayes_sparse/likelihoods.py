@@ -1,0 +1,207 @@
+"""The likelihoods that have a name. Any other one is a `pm.Model` of your own.
+
+Each says which PyMC distribution it is, how the linear predictor enters it, and its mean and variance. A nuisance
+parameter is positive and lives on the log scale: flat there for the evidence methods, a wide log-normal for NUTS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from scipy.special import expit
+
+from bayes_sparse.compiled import Compiled, compile_pointwise
+from bayes_sparse.design import FloatArray
+
+__all__ = ["Likelihood", "bernoulli", "negative_binomial", "normal", "poisson", "resolve", "student_t"]
+
+
+@dataclass(frozen=True)
+class normal:  # noqa: N801 - a choice is written in lower case, like a function: likelihoods.normal()
+    """``y ~ Normal(eta, sigma)``."""
+
+    name: ClassVar[str] = "normal"
+    nuisance: ClassVar[tuple[str, ...]] = ("sigma",)
+
+    def distribution(self, eta: Any, sigma: Any) -> tuple[type, dict[str, Any]]:
+        """PyMC distribution and its arguments."""
+        return pm.Normal, {"mu": eta, "sigma": sigma}
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """Where the search over nuisance parameters starts."""
+        return np.array([np.std(y)])
+
+    def bias_sd(self, y: FloatArray) -> float:
+        """Sd of the wide prior on the bias: ten times the size of the targets."""
+        return 10.0 * float(np.sqrt(np.mean(y**2)))
+
+    def wrong(self, y: FloatArray) -> str | None:
+        """What this likelihood cannot take, in words, or None."""
+        return None
+
+    def moments(self, eta: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of an observation at a given predictor."""
+        return eta, np.full_like(eta, sigma**2)
+
+
+@dataclass(frozen=True)
+class student_t:  # noqa: N801
+    """``y ~ StudentT(nu, eta, sigma)``: regression that does not follow outliers.
+
+    Attributes
+    ----------
+    nu : float
+        Degrees of freedom, kept as given.
+    """
+
+    nu: float = 4.0
+    name: ClassVar[str] = "student_t"
+    nuisance: ClassVar[tuple[str, ...]] = ("sigma",)
+
+    def __post_init__(self) -> None:
+        if not self.nu > 0:
+            raise ValueError(f"student_t needs nu > 0, got {self.nu}.")
+
+    def distribution(self, eta: Any, sigma: Any) -> tuple[type, dict[str, Any]]:
+        """PyMC distribution and its arguments."""
+        return pm.StudentT, {"nu": self.nu, "mu": eta, "sigma": sigma}
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """Spread of the targets by their quartiles, which outliers do not move."""
+        low, high = np.percentile(y, [25, 75])
+        return np.array([(high - low) / 1.349 or np.std(y)])
+
+    def bias_sd(self, y: FloatArray) -> float:
+        """Sd of the wide prior on the bias."""
+        return 10.0 * float(np.sqrt(np.median(y**2)) or np.sqrt(np.mean(y**2)))
+
+    def wrong(self, y: FloatArray) -> str | None:
+        """What this likelihood cannot take, in words, or None."""
+        return None
+
+    def moments(self, eta: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of an observation; the variance is infinite for nu <= 2."""
+        scale = self.nu / (self.nu - 2) if self.nu > 2 else np.inf
+        return eta, np.full_like(eta, sigma**2 * scale)
+
+
+@dataclass(frozen=True)
+class bernoulli:  # noqa: N801
+    """``y ~ Bernoulli(sigmoid(eta))``: two classes."""
+
+    name: ClassVar[str] = "bernoulli"
+    nuisance: ClassVar[tuple[str, ...]] = ()
+
+    def distribution(self, eta: Any) -> tuple[type, dict[str, Any]]:
+        """PyMC distribution and its arguments."""
+        return pm.Bernoulli, {"logit_p": eta}
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """No nuisance parameters."""
+        return np.empty(0)
+
+    def bias_sd(self, y: FloatArray) -> float:
+        """Sd of the wide prior on the bias, in logits."""
+        return 10.0
+
+    def wrong(self, y: FloatArray) -> str | None:
+        """What this likelihood cannot take, in words, or None."""
+        return None if np.isin(y, (0.0, 1.0)).all() else "two classes"
+
+    def moments(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of an observation at a given predictor."""
+        p = expit(eta)
+        return p, p * (1 - p)
+
+
+@dataclass(frozen=True)
+class poisson:  # noqa: N801
+    """``y ~ Poisson(exp(eta))``: counts; an exposure enters as ``offset=log(exposure)``."""
+
+    name: ClassVar[str] = "poisson"
+    nuisance: ClassVar[tuple[str, ...]] = ()
+
+    def distribution(self, eta: Any) -> tuple[type, dict[str, Any]]:
+        """PyMC distribution and its arguments."""
+        return pm.Poisson, {"mu": pt.exp(eta)}
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """No nuisance parameters."""
+        return np.empty(0)
+
+    def bias_sd(self, y: FloatArray) -> float:
+        """Sd of the wide prior on the bias, in logs."""
+        return 10.0
+
+    def wrong(self, y: FloatArray) -> str | None:
+        """What this likelihood cannot take, in words, or None."""
+        return None if np.all((y >= 0) & (y == np.floor(y))) else "counts (0, 1, 2 ...)"
+
+    def moments(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of an observation at a given predictor."""
+        mean = np.exp(eta)
+        return mean, mean
+
+
+@dataclass(frozen=True)
+class negative_binomial:  # noqa: N801
+    """``y ~ NegativeBinomial(mu=exp(eta), alpha=dispersion)``: counts more spread out than a Poisson's."""
+
+    name: ClassVar[str] = "negative_binomial"
+    nuisance: ClassVar[tuple[str, ...]] = ("dispersion",)
+
+    def distribution(self, eta: Any, dispersion: Any) -> tuple[type, dict[str, Any]]:
+        """PyMC distribution and its arguments."""
+        return pm.NegativeBinomial, {"mu": pt.exp(eta), "alpha": dispersion}
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """Dispersion by the method of moments, within reason."""
+        mean, variance = float(np.mean(y)), float(np.var(y))
+        return np.array([np.clip(mean**2 / max(variance - mean, 1e-12), 0.1, 100.0)])
+
+    def bias_sd(self, y: FloatArray) -> float:
+        """Sd of the wide prior on the bias, in logs."""
+        return 10.0
+
+    def wrong(self, y: FloatArray) -> str | None:
+        """What this likelihood cannot take, in words, or None."""
+        return poisson().wrong(y)
+
+    def moments(self, eta: FloatArray, dispersion: float) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of an observation at a given predictor."""
+        mean = np.exp(eta)
+        return mean, mean + mean**2 / dispersion
+
+
+type Likelihood = normal | student_t | bernoulli | poisson | negative_binomial
+
+_NAMED: dict[str, type[Any]] = {c.name: c for c in (normal, student_t, bernoulli, poisson, negative_binomial)}
+
+
+def resolve(likelihood: str | Likelihood) -> Likelihood:
+    """Turn a name into the likelihood it stands for; a likelihood stays as it is."""
+    if not isinstance(likelihood, str):
+        return likelihood
+    if likelihood not in _NAMED:
+        close = get_close_matches(likelihood, _NAMED, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"There is no likelihood {likelihood!r}; there are {', '.join(sorted(_NAMED))}.{hint}")
+    named: Likelihood = _NAMED[likelihood]()
+    return named
+
+
+def compiled(likelihood: Likelihood) -> Compiled:
+    """``f(eta, y, *log_nuisance) -> [l, l', l'', l''']``, compiled once a process and likelihood."""
+
+    def build() -> tuple[Any, Any, list[Any]]:
+        eta, y = pt.dvector("eta"), pt.dvector("y")
+        logs = [pt.dscalar(f"log_{name}") for name in likelihood.nuisance]
+        distribution, arguments = likelihood.distribution(eta, *(pt.exp(log) for log in logs))
+        return pm.logp(distribution.dist(**arguments), y), eta, [y, *logs]  # type: ignore[attr-defined]
+
+    return compile_pointwise(("named", likelihood), build)

@@ -1,0 +1,1 @@
+"""How hyper-parameters are found: one algorithm a file, the file name is the option."""

@@ -1,0 +1,65 @@
+"""Expectation maximisation: ``alpha_i = 1 / (w_i^2 + Sigma_ii)``, all precisions at once.
+
+With the Gamma(a, b) prior and the smoothness prior, ``alpha_i = (1 + 2a + 2c alpha_i T_ii) / (w_i^2 + Sigma_ii + 2b)``
+with ``T = Sigma H Sigma``; noise ``sigma^2 = (||t - Phi w||^2 + sigma^2 (sum gamma + 2c sum alpha_i T_ii)) / n``. Monotone
+by itself for a normal likelihood, guarded for the others. It never prunes on its way, so it is slow: it is here to
+be compared with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bayes_sparse.approximations import Approximation, State
+from bayes_sparse.design import FloatArray
+from bayes_sparse.fixed_point import iterate, noise_scale
+from bayes_sparse.outcome import Outcome, Report
+from bayes_sparse.problem import Problem
+
+__all__ = ["EM"]
+
+
+@dataclass(frozen=True)
+class EM:
+    """Type-II maximum likelihood by expectation maximisation.
+
+    Attributes
+    ----------
+    max_iterations : int
+        Rounds over all precisions.
+    tolerance : float
+        Stop when a round gains less than this, in nats.
+    """
+
+    max_iterations: int = 2000
+    tolerance: float = 1e-4
+
+    needs_flat_hyper: ClassVar[bool] = False
+
+    def __call__(self, problem: Problem, approximation: Approximation, report: Report) -> Outcome:
+        """Run the search; ``report(iteration, objective, active)`` is told of every round."""
+        o = approximation.objective
+
+        def update(state: State) -> tuple[FloatArray, FloatArray]:
+            top = 1 + 2 * o.a
+            if o.smoothness:
+                top = top + 2 * o.smoothness * state.alpha * state.smoothing
+            alpha = top / np.maximum(state.mean**2 + state.variance + 2 * o.b, 1e-300)
+
+            def variance(count: float, rss: float, df: float) -> float:
+                return (rss + float(np.exp(2 * state.theta[0])) * df) / count
+
+            return alpha, noise_scale(approximation, state, variance)
+
+        return iterate(
+            problem,
+            approximation,
+            update,
+            report,
+            max_iterations=self.max_iterations,
+            tolerance=self.tolerance,
+            prune=False,
+        )
