@@ -1,1 +1,20 @@
 """Sparse Bayesian learning for people who use PyMC."""
+
+from __future__ import annotations
+
+import logging as _logging
+
+from bayes_sparse import basis, datasets, likelihoods, methods, models
+from bayes_sparse.fit import FitWarning, fit
+from bayes_sparse.predict import predict
+from bayes_sparse.relevance import relevance
+
+__all__ = ["FitWarning", "basis", "datasets", "fit", "likelihoods", "methods", "models", "predict", "relevance"]
+
+__version__ = "0.1.0"
+
+_log = _logging.getLogger(__name__)
+if not _log.handlers:  # messages to a person at a terminal; an application that configures logging overrides this
+    _log.addHandler(_logging.StreamHandler())
+    _log.setLevel(_logging.INFO)
+    _log.propagate = False

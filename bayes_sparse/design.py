@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Design", "FloatArray", "IntArray"]
+__all__ = ["Design", "FloatArray", "IntArray", "column_moments"]
 
 type FloatArray = NDArray[np.float64]
 type IntArray = NDArray[np.intp]
@@ -148,3 +148,19 @@ class Design:
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         for rows in self._rows():
             yield rows, self._standardise(self._X[rows], slice(None))
+
+
+def column_moments(X: NDArray[np.generic]) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each column, in row blocks: no temporary of the size of X."""
+    n, width = X.shape
+    step = max(64, _BLOCK_BYTES // (8 * max(width, 1)))
+    blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    mean = sum((X[rows].sum(axis=0, dtype=float) for rows in blocks), np.zeros(width)) / n
+    square = np.zeros(width)
+    for rows in blocks:
+        centred = X[rows] - mean
+        square += np.einsum("ij,ij->j", centred, centred)
+    sd = np.sqrt(square / n)
+    # A constant column's sd is rounding error, not zero.
+    sd[sd <= 1e-13 * np.maximum(np.abs(mean), 1e-300)] = 0.0
+    return mean, sd

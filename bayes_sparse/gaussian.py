@@ -123,9 +123,10 @@ class Dual:
         )
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """``Sigma v``."""
-        x = v / self.alpha
-        return np.asarray(x - (self._half.T @ self._inner(self._half @ x)) / self.alpha)
+        """``Sigma v`` for a vector or for each column of a matrix."""
+        alpha = self.alpha if v.ndim == 1 else self.alpha[:, None]
+        x = v / alpha
+        return np.asarray(x - (self._half.T @ self._inner(self._half @ x)) / alpha)
 
     @property
     def variance(self) -> FloatArray:

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-import pytensor
 import pytensor.tensor as pt
 from numpy.typing import NDArray
 from pymc.distributions.continuous import FlatRV
@@ -26,19 +25,22 @@ from pymc.distributions.moments.means import _mean
 from pymc.logprob.transforms import LogTransform
 from pymc.logprob.utils import CheckParameterValue
 from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.maker import function as pytensor_function
 from pytensor.compile.mode import Mode
 from pytensor.compile.ops import ViewOp
-from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.compile.sharedvalue import SharedVariable, shared
+from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scalar import basic as scalar
+from pytensor.scalar.math import Erfc
 from pytensor.tensor.basic import Alloc, ExtractDiag, Join, MakeVector
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.math import Dot, Sum
-from pytensor.tensor.random.basic import NormalRV
+from pytensor.tensor.random.basic import BernoulliRV, NormalRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
@@ -51,11 +53,15 @@ from bayes_sparse.problem import Problem
 
 __all__ = ["Declared", "Slot", "read_model"]
 
+type Var = Any  # a PyTensor variable; its annotations know neither ndim nor dtype
 type Values = Callable[[FloatArray], list[NDArray[Any]]]
 
-# Python thunks and no rewrites but inlining: a millisecond to compile, and the graphs it is used for are tiny.
-_PLAIN = Mode(linker="py", optimizer=None)
-_INLINED = Mode(linker="py", optimizer="fast_run").excluding("fusion", "BlasOpt", "cxx_only")
+# Graphs outside the likelihood are tiny: Python thunks without rewrites take a millisecond to compile. Rewriting
+# takes fifty and earns them where a function is called often, or where an operation must first be unfolded.
+_PLAIN = Mode(linker="py", optimizer="None")
+_REWRITTEN = Mode(
+    linker="py", optimizer=RewriteDatabaseQuery(include=["fast_run"], exclude=["fusion", "BlasOpt", "cxx_only"])
+)
 _REACH = 30.0  # how far from its start a nuisance parameter may go on the unconstrained scale
 
 
@@ -207,7 +213,7 @@ def read_model(
     kinds = _classify(params, rvs, gaussian)
     eta = _predictor(params, kinds, rvs, sparse)
     below = _reached([eta], rvs) & gaussian
-    latents = sparse + [rv for rv in model.free_RVs if rv in below and rv not in sparse]
+    latents = sparse + _in_order(below - set(sparse), model)
     nuisance = _Nuisance(model, _nuisance_variables(model, params, eta, latents, len(sparse)))
 
     shapes = {rv: _shape(model, rv) for rv in latents}
@@ -221,7 +227,9 @@ def read_model(
     fixed = latents[len(sparse) :]
 
     problem = Problem(
-        design=Design(_beside([blocks[rv] for rv in sparse]), extra=_beside([blocks[rv] for rv in fixed])),
+        design=Design(
+            _beside([blocks[rv] for rv in sparse], len(y)), extra=_beside([blocks[rv] for rv in fixed], len(y))
+        ),
         y=y,
         free=np.repeat([rv in sparse for rv in latents], [blocks[rv].shape[1] for rv in latents]),
         fixed_precision=_fixed_precision(fixed, shapes, nuisance),
@@ -234,7 +242,7 @@ def read_model(
         normal=likelihood.sigma is not None,
         sigma=1.0 if likelihood.sigma is None else likelihood.sigma,
     )
-    hypers = {rv: [h for h in model.free_RVs if h in _reached([_prior_sd(rv)], rvs)] for rv in sparse}
+    hypers = {rv: _in_order(_reached([_prior_sd(rv)], rvs), model) for rv in sparse}
     return Declared(
         problem=problem,
         sparse=slots[: len(sparse)],
@@ -255,8 +263,8 @@ def read_model(
 # ----- what the model must be
 
 
-def _observed(model: pm.Model) -> Variable:
-    """The one observed variable, after refusing what an evidence method cannot see."""
+def _observed(model: pm.Model) -> Var:
+    """Find the one observed variable, after refusing what an evidence method cannot see."""
     if model.potentials:
         raise ValueError(
             f"The model has a pm.Potential, {model.potentials[0].name!r}, which is not tied to observations; "
@@ -293,10 +301,8 @@ def _check_weights(weights: FloatArray | None, n: int) -> FloatArray | None:
     return weights
 
 
-def _sparse_variables(
-    model: pm.Model, weights: str | None, near: set[Variable]
-) -> tuple[list[Variable], set[Variable]]:
-    """The sparse weights, and every variable with a Gaussian (or flat) prior of known mean."""
+def _sparse_variables(model: pm.Model, weights: str | None, near: set[Var]) -> tuple[list[Var], set[Var]]:
+    """Find the sparse weights, and every variable with a Gaussian (or flat) prior of known mean."""
     rvs = set(model.free_RVs)
     for rv in model.free_RVs:
         if rv in near and "mvnormal" in type(rv.owner.op).__name__.lower():
@@ -306,8 +312,7 @@ def _sparse_variables(
             )
     normal = [rv for rv in model.free_RVs if rv in near and isinstance(rv.owner.op, NormalRV | FlatRV)]
     for rv in normal:
-        parents = [] if isinstance(rv.owner.op, FlatRV) else _reached([rv.owner.op.dist_params(rv.owner)[0]], rvs)
-        for parent in parents:
+        for parent in _in_order(_reached(_parameters(rv)[:1], rvs), model):
             raise ValueError(
                 f"The prior mean of {rv.name!r} depends on {parent.name!r}; give {rv.name!r} a prior mean of zero "
                 f"and add {parent.name!r} to the predictor."
@@ -321,15 +326,16 @@ def _sparse_variables(
                 f"weights={weights!r} does not name a vector with a Normal prior that reaches the observed "
                 f"variable; {_those(candidates)}."
             )
-        own = [rv for rv in chosen if rv in own or not _reached([_prior_sd(rv)], rvs)]
         candidates = chosen
+        if chosen[0] not in own:  # those with precisions of their own stay sparse beside it
+            own = [] if _reached([_prior_sd(chosen[0])], rvs) else _in_order({*own, *chosen}, model)
     if own:
         return own, set(normal)
     for rv in candidates:
-        for shared in _reached([_prior_sd(rv)], rvs):
+        for scale in _in_order(_reached([_prior_sd(rv)], rvs), model):
             raise ValueError(
-                f"The weights {rv.name!r} share the prior scale {shared.name!r}; a sparse prior needs one "
-                f"precision a weight, so give {shared.name!r} the shape of {rv.name!r}."
+                f"The weights {rv.name!r} share the prior scale {scale.name!r}; a sparse prior needs one "
+                f"precision a weight, so give {scale.name!r} the shape of {rv.name!r}."
             )
     raise ValueError(
         f"No sparse prior was found: no Normal variable has an sd that depends on a variable of its own shape; "
@@ -338,12 +344,16 @@ def _sparse_variables(
     )
 
 
-def _has_own_precisions(model: pm.Model, rv: Variable) -> bool:
+def _in_order(variables: set[Var], model: pm.Model) -> list[Var]:
+    return [rv for rv in model.free_RVs if rv in variables]
+
+
+def _has_own_precisions(model: pm.Model, rv: Var) -> bool:
     shape = _shape(model, rv)
     return any(_shape(model, hyper) == shape for hyper in _reached([_prior_sd(rv)], set(model.free_RVs)))
 
 
-def _those(variables: Sequence[Variable]) -> str:
+def _those(variables: Sequence[Var]) -> str:
     names = ", ".join(repr(rv.name) for rv in variables)
     return (
         f"the vectors with a Normal prior are {names}" if names else "the model has no vector with a Normal prior"
@@ -358,45 +368,45 @@ def _not_linear(name: str) -> str:
 
 
 def _nuisance_variables(
-    model: pm.Model, params: list[Variable], eta: Variable, latents: list[Variable], n_sparse: int
-) -> list[Variable]:
+    model: pm.Model, params: list[Var], eta: Var, latents: list[Var], n_sparse: int
+) -> list[Var]:
     """Free variables that matter besides those in the predictor, in the model's order."""
     rvs = set(model.free_RVs)
-    found: set[Variable] = set()
+    found: set[Var] = set()
     queue = (_reached(params, rvs | {eta}) - {eta}) | _reached([_prior_sd(rv) for rv in latents[n_sparse:]], rvs)
     while queue:
         rv = queue.pop()
         if rv in latents:
             raise ValueError(
-                f"The variable {rv.name!r} reaches the likelihood both through the linear predictor and outside it; "
-                "evidence methods of this kind need it in the predictor alone."
+                f"The variable {rv.name!r} reaches the likelihood both through the linear predictor and outside "
+                "it; evidence methods of this kind need it in the predictor alone."
             )
         if isinstance(rv.owner.op, NormalRV) and rv.ndim:
             raise ValueError(
                 f"The vector {rv.name!r} with a Normal prior reaches the likelihood other than through the linear "
-                f"predictor with known coefficients; declare it centred, pm.Normal({rv.name!r}, 0, sd), and add it."
+                "predictor with known coefficients; declare it centred, with its sd in its own prior, and add it."
             )
         found.add(rv)
         queue |= _reached(_parameters(rv), rvs) - found
-    return [rv for rv in model.free_RVs if rv in found]
+    return _in_order(found, model)
 
 
 # ----- small questions about variables
 
 
-def _parameters(rv: Variable) -> list[Variable]:
+def _parameters(rv: Var) -> list[Var]:
     return list(rv.owner.op.dist_params(rv.owner))
 
 
-def _prior_sd(rv: Variable) -> Variable:
+def _prior_sd(rv: Var) -> Var:
     return pt.constant(np.inf) if isinstance(rv.owner.op, FlatRV) else _parameters(rv)[1]
 
 
-def _prior_mean(rv: Variable) -> FloatArray:
+def _prior_mean(rv: Var) -> FloatArray:
     return np.zeros(()) if isinstance(rv.owner.op, FlatRV) else _number(_parameters(rv)[0])
 
 
-def _shape(model: pm.Model, rv: Variable) -> tuple[int, ...]:
+def _shape(model: pm.Model, rv: Var) -> tuple[int, ...]:
     """Shape of a variable: static, else from its dims, else from its size."""
     if None not in rv.type.shape:
         return tuple(rv.type.shape)
@@ -406,26 +416,26 @@ def _shape(model: pm.Model, rv: Variable) -> tuple[int, ...]:
     return tuple(int(size) for size in _value(rv.shape))
 
 
-def _dims(model: pm.Model, rv: Variable) -> tuple[str, ...] | None:
+def _dims(model: pm.Model, rv: Var) -> tuple[str, ...] | None:
     dims = model.named_vars_to_dims.get(rv.name)
     return None if dims is None or None in dims else tuple(dims)
 
 
-def _coords(model: pm.Model, rv: Variable) -> dict[str, NDArray[Any]]:
+def _coords(model: pm.Model, rv: Var) -> dict[str, NDArray[Any]]:
     values = {dim: model.coords.get(dim) for dim in _dims(model, rv) or ()}
     return {dim: np.asarray(labels) for dim, labels in values.items() if labels is not None}
 
 
-def _family(observed: Variable) -> str:
+def _family(observed: Var) -> str:
     op = observed.owner.op
     if isinstance(op, CustomDistRV) or type(op).__name__.startswith("CustomDist"):
         return "custom"
     if isinstance(op, RandomVariable):
-        return {"t": "student_t"}.get(op.name, op.name)
+        return "student_t" if op.name == "t" else str(op.name)
     return type(op).__name__.removesuffix("RV").lower()
 
 
-def _reached(outputs: Iterable[Variable], blockers: set[Variable]) -> set[Variable]:
+def _reached(outputs: Iterable[Var], blockers: set[Var]) -> set[Var]:
     """Those blockers on which the outputs depend by value; a shape is not a dependence."""
     found, seen, stack = set(), set(), list(outputs)
     while stack:
@@ -440,36 +450,43 @@ def _reached(outputs: Iterable[Variable], blockers: set[Variable]) -> set[Variab
     return found
 
 
-def _value(variable: Variable) -> NDArray[Any]:
+def _value(variable: Var) -> NDArray[Any]:
     """Value of a variable that depends on no random one; data and their transposes without a copy."""
     if isinstance(variable, Constant):
         return np.asarray(variable.data)
     if isinstance(variable, SharedVariable):
-        return np.asarray(variable.get_value(borrow=True))
+        held: Var = variable
+        return np.asarray(held.get_value(borrow=True))
     op, inputs = variable.owner.op, variable.owner.inputs
     if isinstance(op, DimShuffle):
         kept = [axis for axis in op.new_order if axis != "x"]
         array = np.transpose(_value(inputs[0]), [*kept, *op.drop])
-        array = array[(...,) + (0,) * len(op.drop)]
-        return np.expand_dims(array, [i for i, axis in enumerate(op.new_order) if axis == "x"])
+        array = np.asarray(array[(...,) + (0,) * len(op.drop)])
+        return array[tuple(np.newaxis if axis == "x" else slice(None) for axis in op.new_order)]
     if isinstance(op, ViewOp):
         return _value(inputs[0])
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Cast):
         return _value(inputs[0]).astype(variable.dtype, copy=False)
-    mode = _INLINED if any(isinstance(n.op, OpFromGraph) for n in toposort([variable])) else _PLAIN
-    return np.asarray(pytensor.function([], variable, mode=mode)())
+    return np.asarray(_function([], [variable])()[0])
 
 
-def _number(variable: Variable) -> FloatArray:
+def _function(inputs: Sequence[Var], outputs: Sequence[Var], rewrite: bool = False) -> Callable[..., list[Any]]:
+    rewrite = rewrite or any(isinstance(node.op, OpFromGraph) for node in toposort(outputs))
+    mode = _REWRITTEN if rewrite else _PLAIN
+    compiled: Any = pytensor_function(list(inputs), list(outputs), mode=mode, on_unused_input="ignore")
+    return lambda *values: list(compiled(*values))
+
+
+def _number(variable: Var) -> FloatArray:
     """Value in double precision: PyTensor stores 3.0 in single, and 1 / 3 must not be."""
     return np.asarray(_value(variable), dtype=float)
 
 
 def _slots(
     model: pm.Model,
-    latents: list[Variable],
-    shapes: Mapping[Variable, tuple[int, ...]],
-    means: Mapping[Variable, FloatArray],
+    latents: list[Var],
+    shapes: Mapping[Var, tuple[int, ...]],
+    means: Mapping[Var, FloatArray],
 ) -> tuple[Slot, ...]:
     slots, start = [], 0
     for rv in latents:
@@ -484,19 +501,19 @@ def _slots(
 # ----- the predictor
 
 
-def _classify(outputs: Sequence[Variable], rvs: set[Variable], gaussian: set[Variable]) -> dict[Variable, str]:
+def _classify(outputs: Sequence[Var], rvs: set[Var], gaussian: set[Var]) -> dict[Var, str]:
     """Label every node down to the free variables: constant, nuisance, affine or other."""
     return _label(outputs, {rv: "affine" if rv in gaussian else "nuisance" for rv in rvs})
 
 
-def _label(outputs: Sequence[Variable], kinds: dict[Variable, str]) -> dict[Variable, str]:
+def _label(outputs: Sequence[Var], kinds: dict[Var, str]) -> dict[Var, str]:
     for node in toposort(outputs, blockers=list(kinds)):
         kind = _kind(node, [kinds.get(i, "constant") for i in node.inputs])
         kinds.update(dict.fromkeys(node.outputs, kind))
     return kinds
 
 
-def _kind(node: Apply, kinds: list[str]) -> str:
+def _kind(node: Any, kinds: list[str]) -> str:
     if isinstance(node.op, Shape | Shape_i):
         return "constant"
     if "other" in kinds:
@@ -524,7 +541,7 @@ def _keeps_affine(op: Any, moves: list[bool]) -> bool:
         case Join() | MakeVector():
             return True
         case CumOp():
-            return op.mode == "add"
+            return bool(op.mode == "add")
         case IncSubtensor() | AdvancedIncSubtensor():
             return not any(moves[2:])
         case DimShuffle() | Sum() | Reshape() | SpecifyShape() | Alloc() | ViewOp() | ExtractDiag():
@@ -539,10 +556,8 @@ def _keeps_affine(op: Any, moves: list[bool]) -> bool:
     return False
 
 
-def _predictor(
-    params: list[Variable], kinds: Mapping[Variable, str], rvs: set[Variable], sparse: list[Variable]
-) -> Variable:
-    """The last affine node through which all influence of the sparse weights passes."""
+def _predictor(params: list[Var], kinds: Mapping[Var, str], rvs: set[Var], sparse: list[Var]) -> Var:
+    """Find the last affine node through which all influence of the sparse weights passes."""
     weights = set(sparse)
     nodes = list(toposort(params, blockers=list(rvs)))
     for variable in [out for node in reversed(nodes) for out in node.outputs] + sparse:
@@ -563,7 +578,7 @@ def _predictor(
     raise ValueError(_not_linear(sparse[0].name))
 
 
-def _unscaled(eta: Variable, params: list[Variable]) -> Variable:
+def _unscaled(eta: Var, params: list[Var]) -> Var:
     """Leave a sign or a factor inside the likelihood (the probit link has one), so that X stays as it is."""
     while eta not in params and eta.owner is not None and isinstance(eta.owner.op, Elemwise):
         moving = [i for i in eta.owner.inputs if not _is_number(i)]
@@ -574,23 +589,23 @@ def _unscaled(eta: Variable, params: list[Variable]) -> Variable:
     return eta
 
 
-def _is_number(variable: Variable) -> bool:
+def _is_number(variable: Var) -> bool:
     """Whether a variable is made of single constants."""
     return all(_is_literal(v) for v in ancestors([variable]) if v.owner is None)
 
 
 def _columns(
-    eta: Variable,
-    latents: list[Variable],
-    shapes: Mapping[Variable, tuple[int, ...]],
-    kinds: Mapping[Variable, str],
+    eta: Var,
+    latents: list[Var],
+    shapes: Mapping[Var, tuple[int, ...]],
+    kinds: Mapping[Var, str],
     n: int,
-) -> tuple[FloatArray, dict[Variable, FloatArray]]:
+) -> tuple[FloatArray, dict[Var, FloatArray]]:
     """Read ``eta = offset + sum_v block_v @ v.ravel()`` off the graph."""
     not_linear = ValueError(_not_linear(latents[0].name))
     offset = np.zeros(n)
-    terms: dict[Variable, list[tuple[FloatArray, FloatArray]]] = {rv: [] for rv in latents}
-    stack: list[tuple[Variable, FloatArray]] = [(eta, np.ones(()))]
+    terms: dict[Var, list[tuple[FloatArray, FloatArray]]] = {rv: [] for rv in latents}
+    stack: list[tuple[Var, FloatArray]] = [(eta, np.ones(()))]
     while stack:
         variable, scale = stack.pop()
         if kinds.get(variable, "constant") == "constant":
@@ -610,8 +625,8 @@ def _columns(
     return offset, {rv: _total(term, n) for rv, term in terms.items()}
 
 
-def _parts(variable: Variable, kinds: Mapping[Variable, str]) -> list[tuple[Variable, FloatArray]]:
-    """An affine vector or scalar as a weighted sum of others; empty if it is not written as one."""
+def _parts(variable: Var, kinds: Mapping[Var, str]) -> list[tuple[Var, FloatArray]]:
+    """Write an affine vector or scalar as a weighted sum of others; empty if it is not one."""
     if variable.owner is None:
         return []
     one, op, inputs = np.ones(()), variable.owner.op, variable.owner.inputs
@@ -637,16 +652,16 @@ def _parts(variable: Variable, kinds: Mapping[Variable, str]) -> list[tuple[Vari
 
 
 def _product(
-    variable: Variable, latents: Mapping[Variable, tuple[int, ...]], kinds: Mapping[Variable, str], n: int
-) -> tuple[Variable, FloatArray] | None:
-    """The usual ways of writing one linear term: a scalar, ``u[group]``, ``X @ w``, ``(X * w).sum(-1)``."""
+    variable: Var, latents: Mapping[Var, tuple[int, ...]], kinds: Mapping[Var, str], n: int
+) -> tuple[Var, FloatArray] | None:
+    """Recognise the usual linear terms: a scalar, ``u[group]``, ``X @ w``, ``(X * w).sum(-1)``."""
     if variable in latents:
         return (variable, np.ones((1, 1))) if variable.ndim == 0 else None
     op, inputs = variable.owner.op, variable.owner.inputs
     if isinstance(op, AdvancedSubtensor) and inputs[0] in latents and inputs[0].ndim == len(inputs) - 1 == 1:
         if inputs[1].ndim != 1 or inputs[1].dtype == "bool":
             return None
-        return inputs[0], np.eye(*latents[inputs[0]])[_value(inputs[1])]
+        return inputs[0], np.eye(latents[inputs[0]][0])[_value(inputs[1])]
     if isinstance(op, DimShuffle) and op.drop:  # the squeeze after a product with a one-column matrix
         variable = inputs[0]
         op, inputs = variable.owner.op, variable.owner.inputs
@@ -670,11 +685,11 @@ def _product(
         return None
     block = _number(still[0])
     block = block.T if flip else block
-    return (latent, block) if block.shape[0] == n and 1 not in still[0].type.shape else None
+    return (latent, block) if block.shape == (n, *latents[latent]) else None  # else something is broadcast
 
 
-def _vector(variable: Variable, order: tuple[str | int, ...] | None) -> Variable | None:
-    """The vector behind added dimensions, if they were added in this order (any, where None)."""
+def _vector(variable: Var, order: tuple[str | int, ...] | None) -> Var | None:
+    """Find the vector behind added dimensions, if they were added in this order (any, where None)."""
     if variable.owner is None or not isinstance(variable.owner.op, DimShuffle):
         return variable if order is None and variable.ndim == 1 else None
     inner, new_order = variable.owner.inputs[0], tuple(variable.owner.op.new_order)
@@ -682,8 +697,8 @@ def _vector(variable: Variable, order: tuple[str | int, ...] | None) -> Variable
 
 
 def _jacobian(
-    variable: Variable, latents: list[Variable], shapes: Mapping[Variable, tuple[int, ...]]
-) -> tuple[FloatArray, dict[Variable, FloatArray]]:
+    variable: Var, latents: list[Var], shapes: Mapping[Var, tuple[int, ...]]
+) -> tuple[FloatArray, dict[Var, FloatArray]]:
     """Constant and columns of any affine term: its values at zero and at every unit vector."""
     inside = _reached([variable], set(latents))
     used = [rv for rv in latents if rv in inside]
@@ -697,14 +712,14 @@ def _jacobian(
 
 
 def _total(terms: list[tuple[FloatArray, FloatArray]], n: int) -> FloatArray:
-    """The n rows of one variable's columns; its own array where it is used once as it is."""
+    """Add up one variable's columns; its own array where it is used once as it is."""
     scaled = [b if np.ndim(s) == 0 and s == 1 else np.reshape(s, (-1, 1)) * b for s, b in terms]
     total = scaled[0] if len(scaled) == 1 else np.add.reduce([np.broadcast_to(b, (n, b.shape[1])) for b in scaled])
     return total if total.shape[0] == n else np.repeat(total, n, axis=0)
 
 
-def _beside(blocks: list[FloatArray]) -> FloatArray | None:
-    return None if not blocks else blocks[0] if len(blocks) == 1 else np.hstack(blocks)
+def _beside(blocks: list[FloatArray], n: int) -> FloatArray:
+    return blocks[0] if len(blocks) == 1 else np.hstack([np.empty((n, 0)), *blocks])
 
 
 # ----- priors
@@ -713,40 +728,38 @@ def _beside(blocks: list[FloatArray]) -> FloatArray | None:
 class _Nuisance:
     """The free variables behind theta: their start, their own scale, their log-density."""
 
-    def __init__(self, model: pm.Model, rvs: list[Variable]) -> None:
+    def __init__(self, model: pm.Model, rvs: list[Var]) -> None:
         self.rvs = rvs
         self._inputs = [model.rvs_to_values[rv] for rv in rvs]
-        self._transforms = [model.rvs_to_transforms[rv] for rv in rvs]
+        self.transforms = [model.rvs_to_transforms[rv] for rv in rvs]
         points = _unconstrained_start(model, rvs)
         self._shapes = [point.shape for point in points]
         self._cuts = np.cumsum([point.size for point in points])[:-1]
         self.start = np.concatenate([point.ravel() for point in points]) if rvs else np.empty(0)
 
     @cached_property
-    def own_scale(self) -> dict[Variable, Variable]:
+    def own_scale(self) -> dict[Var, Var]:
         """Each variable as an expression of the unconstrained inputs."""
-        own: dict[Variable, Variable] = {}
-        for rv, value, transform in zip(self.rvs, self._inputs, self._transforms, strict=True):
+        own: dict[Var, Var] = {}
+        for rv, value, transform in zip(self.rvs, self._inputs, self.transforms, strict=True):
             inputs = _replaced(rv.owner.inputs, own)
             own[rv] = value if transform is None else transform.backward(value, *inputs)
         return own
 
     def split(self, theta: FloatArray) -> list[FloatArray]:
-        """The unconstrained value of each variable, in its own shape."""
+        """Cut theta into the unconstrained value of each variable, in its own shape."""
         if not self.rvs:
             return []
         pieces = np.split(np.asarray(theta, dtype=float), self._cuts)
         return [piece.reshape(shape) for piece, shape in zip(pieces, self._shapes, strict=True)]
 
-    def function(self, outputs: Sequence[Variable]) -> Values:
+    def function(self, outputs: Sequence[Var]) -> Values:
         """Values of variables that depend on nothing random but the nuisance, as a function of theta."""
         compiled: list[Callable[..., list[NDArray[Any]]]] = []
 
         def values(theta: FloatArray) -> list[NDArray[Any]]:
             if not compiled:  # on first use: many problems never ask
-                graphs = _replaced(outputs, self.own_scale)
-                mode = _INLINED if any(isinstance(n.op, OpFromGraph) for n in toposort(graphs)) else _PLAIN
-                compiled.append(pytensor.function(self._inputs, graphs, mode=mode, on_unused_input="ignore"))
+                compiled.append(_function(self._inputs, _replaced(outputs, self.own_scale)))
             return compiled[0](*self.split(theta))
 
         return values
@@ -763,21 +776,21 @@ class _Nuisance:
 
     def log_prior(self, theta: FloatArray) -> float:
         """Log-density on the unconstrained scale."""
-        return float(self._log_density(*self.split(theta)))
+        return float(self._log_density(*self.split(theta))[0])
 
     @cached_property
-    def _log_density(self) -> Callable[..., NDArray[Any]]:
+    def _log_density(self) -> Callable[..., list[Any]]:
         key = self._key()
         if key is not None and key in _log_densities:
             return _log_densities[key]
-        total: Variable = pt.constant(0.0)
-        for rv, value, transform in zip(self.rvs, self._inputs, self._transforms, strict=True):
+        total: Var = pt.constant(0.0)
+        for rv, value, transform in zip(self.rvs, self._inputs, self.transforms, strict=True):
             parents = {parent: own for parent, own in self.own_scale.items() if parent is not rv}
             [prior] = _replaced([rv], parents)
             total = total + pm.logp(prior, self.own_scale[rv], warn_rvs=False).sum()
             if transform is not None:
                 total = total + transform.log_jac_det(value, *prior.owner.inputs).sum()
-        function = pytensor.function(self._inputs, total, mode=_INLINED, on_unused_input="ignore")
+        function = _function(self._inputs, [total], rewrite=True)
         if key is not None:
             _log_densities[key] = function
         return function
@@ -786,21 +799,21 @@ class _Nuisance:
         """Structure of the priors, where it says everything about their log-density."""
         entries = []
         known = {rv: i for i, rv in enumerate(self.rvs)}
-        for rv, transform in zip(self.rvs, self._transforms, strict=True):
+        for rv, value, transform in zip(self.rvs, self._inputs, self.transforms, strict=True):
             key, external = _structure(_parameters(rv), known, set())
             simple = isinstance(rv.owner.op, RandomVariable) and not isinstance(rv.owner.op, CustomDistRV)
             if external or not simple or not (transform is None or type(transform) is LogTransform):
                 return None
-            entries.append((rv.owner.op, transform is None, rv.ndim, key))
+            entries.append((rv.owner.op, transform is None, tuple(value.type.shape), key))
         return tuple(entries)
 
 
-_log_densities: dict[Hashable, Callable[..., NDArray[Any]]] = {}
+_log_densities: dict[Hashable, Callable[..., list[Any]]] = {}
 
 
-def _unconstrained_start(model: pm.Model, rvs: list[Variable]) -> list[FloatArray]:
-    """The model's own initial point, of these variables alone: that of the whole model takes ten times as long."""
-    points: dict[Variable, Variable] = {}
+def _unconstrained_start(model: pm.Model, rvs: list[Var]) -> list[FloatArray]:
+    """Compute the model's initial point of these variables alone: that of all takes ten times as long."""
+    points: dict[Var, Var] = {}
     outputs = []
     for rv in rvs:
         given = model.rvs_to_initial_values.get(rv)
@@ -812,11 +825,11 @@ def _unconstrained_start(model: pm.Model, rvs: list[Variable]) -> list[FloatArra
         outputs.append(points[rv] if transform is None else transform.forward(points[rv], *inputs))
     if not outputs:
         return []
-    return [np.asarray(v, dtype=float) for v in pytensor.function([], outputs, mode=_PLAIN)()]
+    return [np.asarray(v, dtype=float) for v in _function([], outputs)()]
 
 
 def _fixed_precision(
-    fixed: list[Variable], shapes: Mapping[Variable, tuple[int, ...]], nuisance: _Nuisance
+    fixed: list[Var], shapes: Mapping[Var, tuple[int, ...]], nuisance: _Nuisance
 ) -> Callable[[FloatArray], FloatArray]:
     sds = [_prior_sd(rv) for rv in fixed]
 
@@ -831,8 +844,8 @@ def _fixed_precision(
     return lambda theta: precision(values(theta))
 
 
-def _law_finder(sd: Variable, hypers: list[Variable], shape: tuple[int, ...]) -> Callable[[], _PowerLaw | None]:
-    """Recognise ``sd = scale * alpha ** exponent`` from two values of alpha and confirm it on a third, when asked."""
+def _law_finder(sd: Var, hypers: list[Var], shape: tuple[int, ...]) -> Callable[[], _PowerLaw | None]:
+    """Find ``sd = scale * alpha ** exponent`` when it is first asked for."""
     found: list[_PowerLaw | None] = []
 
     def law() -> _PowerLaw | None:
@@ -843,9 +856,10 @@ def _law_finder(sd: Variable, hypers: list[Variable], shape: tuple[int, ...]) ->
     return law
 
 
-def _power_law(sd: Variable, hyper: Variable, shape: tuple[int, ...]) -> _PowerLaw | None:
+def _power_law(sd: Var, hyper: Var, shape: tuple[int, ...]) -> _PowerLaw | None:
+    """Recognise a power law from two values of alpha and confirm it on a third."""
     value = hyper.type()
-    function = pytensor.function([value], _replaced([sd], {hyper: value}), mode=_PLAIN)
+    function = _function([value], _replaced([sd], {hyper: value}))
     if int(np.prod(shape)) == 0:
         return None
 
@@ -853,10 +867,7 @@ def _power_law(sd: Variable, hyper: Variable, shape: tuple[int, ...]) -> _PowerL
         return np.broadcast_to(np.asarray(function(alpha)[0], dtype=float), shape)
 
     third = np.linspace(0.5, 3.0, int(np.prod(shape))).reshape(shape)  # differs by weight: nothing is permuted
-    try:
-        one, four, other = at(np.ones(shape)), at(np.full(shape, 4.0)), at(third)
-    except ValueError:  # alpha has another shape than the weights
-        return None
+    one, four, other = at(np.ones(shape)), at(np.full(shape, 4.0)), at(third)
     if not (np.isfinite(one).all() and (one > 0).all() and (four > 0).all()):
         return None
     exponents = np.log(four / one) / np.log(4.0)
@@ -874,10 +885,10 @@ class _Likelihood:
 
     def __init__(
         self,
-        observed: Variable,
-        params: list[Variable],
-        eta: Variable,
-        rvs: set[Variable],
+        observed: Var,
+        params: list[Var],
+        eta: Var,
+        rvs: set[Var],
         nuisance: _Nuisance,
         y: FloatArray,
     ) -> None:
@@ -892,8 +903,7 @@ class _Likelihood:
         self.sigma = self._normal_sigma()
         if self._plain and not _by_row(params, {eta: 0}):
             raise ValueError(_NOT_BY_ROW.format(observed.name))
-        if not self._plain:
-            self._density(rvs)
+        self._own = None if self._plain else self._own_density(rvs)
 
     @property
     def _normal(self) -> bool:
@@ -913,7 +923,7 @@ class _Likelihood:
         while sigma.owner is not None and isinstance(sigma.owner.op, DimShuffle | ViewOp):
             sigma = sigma.owner.inputs[0]
         direct = len(rvs) == 1 and sigma is rvs[0] and sigma.ndim == 0
-        return 1.0 if direct and isinstance(self._nuisance._transforms[0], LogTransform) else None
+        return 1.0 if direct and isinstance(self._nuisance.transforms[0], LogTransform) else None
 
     def _normal_pointwise(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
         [sigma] = self._noise(theta)
@@ -925,8 +935,6 @@ class _Likelihood:
     @cached_property
     def _noise(self) -> Values:
         return self._nuisance.function([pt.cast(self._params[1], "float64")])
-
-    # The three are bound to the compiled function on first use: reading a model must not wait for a compiler.
 
     def pointwise(
         self, eta: FloatArray, theta: FloatArray
@@ -943,7 +951,13 @@ class _Likelihood:
         function, states = self._simulator
         for state in states:
             state.set_value(np.random.default_rng(rng.integers(2**63)), borrow=True)
-        return np.asarray(function(*self._aligned(eta, theta)))
+        try:
+            return np.asarray(function(*self._aligned(eta, theta))[0])
+        except NotImplementedError as error:
+            raise ValueError(
+                f"The distribution of {self._observed.name!r} cannot be simulated; give pm.CustomDist a function "
+                "random=f that draws from it."
+            ) from error
 
     @property
     def has_mean(self) -> bool:
@@ -952,11 +966,11 @@ class _Likelihood:
 
     def mean(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """Compute the expected observation, row by row."""
-        expected = np.asarray(self._expectation(*self._aligned(eta, theta)), dtype=float)
+        expected = np.asarray(self._expectation(*self._aligned(eta, theta))[0], dtype=float)
         return np.broadcast_to(expected, np.shape(eta))
 
     def _values(self, theta: FloatArray) -> list[FloatArray]:
-        """What the likelihood needs besides eta and y: data of the user's and functions of theta, in order."""
+        """Compute what the likelihood needs besides eta and y: the user's data and functions of theta."""
         moving = iter(self._moving(theta) if any(self._random) else ())
         return [np.asarray(next(moving) if v is None else v, dtype=float) for v in self._known]
 
@@ -972,56 +986,62 @@ class _Likelihood:
         return [eta, *values]
 
     @cached_property
-    def _inputs(self) -> list[Variable]:
+    def _inputs(self) -> list[Var]:
         """A fresh eta and one fresh variable for every value; only their number of rows is left open."""
         values = self._values(self._nuisance.start)
         return [pt.vector("eta", dtype="float64"), *(_input_like(value) for value in values)]
 
-    def _placed(self) -> dict[Variable, Variable]:
+    def _placed(self) -> dict[Var, Var]:
         old, new = [self._eta, *self._external], self._inputs
         return {o: pt.cast(v, o.dtype) for o, v in zip(old, new, strict=True)}
 
     @cached_property
-    def _distribution(self) -> Variable:
+    def _distribution(self) -> Var:
         """The observed variable as a function of the fresh inputs, free of the number of rows where it can be."""
         node = self._observed.owner
         if isinstance(node.op, RandomVariable):
             params = _replaced(self._params, self._placed())
-            return node.op.make_node(node.op.rng_param(node), None, *params).outputs[1]
+            op: Any = node.op
+            return op.make_node(op.rng_param(node), None, *params).outputs[1]
         return _replaced([self._observed], self._placed())[0]
 
     @cached_property
-    def _simulator(self) -> tuple[Callable[..., NDArray[Any]], list[Variable]]:
+    def _simulator(self) -> tuple[Callable[..., list[Any]], list[Var]]:
         states = [v for v in ancestors([self._distribution]) if isinstance(v.type, RandomType) and v.owner is None]
-        own = {state: pytensor.shared(np.random.default_rng(0)) for state in states}  # never the user's own
-        [drawn] = _replaced([self._distribution], own)
-        function = pytensor.function(self._inputs, drawn, mode=_INLINED, on_unused_input="ignore")
-        return function, list(own.values())
+        make: Any = shared
+        own = {state: make(np.random.default_rng(0)) for state in states}  # never the user's own
+        return _function(self._inputs, _replaced([self._distribution], own)), list(own.values())
 
     @cached_property
-    def _expectation(self) -> Callable[..., NDArray[Any]]:
+    def _expectation(self) -> Callable[..., list[Any]]:
         expected = _mean(self._distribution.owner.op, self._distribution, *self._distribution.owner.inputs)
-        return pytensor.function(self._inputs, expected, mode=_INLINED, on_unused_input="ignore")
+        return _function(self._inputs, [expected])
 
     @cached_property
     def _compiled(self) -> Compiled:
+        """The compiled density, made on first use: reading a model must not wait for a compiler."""
+        if self._own is not None:
+            return self._own
         patterns = tuple(v.type.broadcastable for v in self._inputs)
         key = (self._observed.owner.op, self._observed.dtype, self._key, patterns)
         return compile_pointwise(key, self._build)
 
-    def _build(self) -> tuple[Variable, Variable, list[Variable]]:
+    def _build(self) -> tuple[Var, Var, list[Var]]:
         y = pt.vector("y", dtype="float64")
-        density = pm.logp(self._distribution, pt.cast(y, self._observed.dtype), warn_rvs=False)
+        value = pt.cast(y, self._observed.dtype)
+        density = _probit_density(self._distribution, value)
+        if density is None:
+            density = pm.logp(self._distribution, value, warn_rvs=False)
         return density, self._inputs[0], [y, *self._inputs[1:]]
 
-    def _density(self, rvs: set[Variable]) -> None:
+    def _own_density(self, rvs: set[Var]) -> Compiled:
         """Build the log-density of a user's own distribution now: only its graph can tell one from another."""
         density, eta, rest = self._build()
         density = _unallocated(density)
-        for rv in _reached([density], rvs):
+        for rv in sorted(_reached([density], rvs), key=lambda rv: str(rv.name)):
             raise ValueError(
-                f"The log-density of {self._observed.name!r} uses {rv.name!r} without being given it; pass it as a "
-                "parameter of the distribution."
+                f"The log-density of {self._observed.name!r} uses {rv.name!r} without being given it; pass it as "
+                "a parameter of the distribution."
             )
         inputs = [eta, *rest]
         if density.ndim != 1 or not _by_row([density], {eta: 0, rest[0]: 0}):
@@ -1039,7 +1059,7 @@ class _Likelihood:
                 function.append(compile_pointwise((key, patterns), lambda: (density, eta, [*rest, *fresh])))
             return function[0](eta_value, *others, *values)
 
-        self.__dict__["_compiled"] = compiled
+        return compiled
 
 
 _NOT_BY_ROW = (
@@ -1048,12 +1068,34 @@ _NOT_BY_ROW = (
 )
 
 
-def _input_like(value: NDArray[Any]) -> Variable:
+def _probit_density(distribution: Var, value: Var) -> Var | None:
+    """Write the density of a Bernoulli variable with the probit link stably; PyMC's is 0/0 beyond eta = 30."""
+    if not isinstance(distribution.owner.op, BernoulliRV):
+        return None
+    [p] = _parameters(distribution)
+    if p.owner is None or not isinstance(p.owner.op, Elemwise) or not isinstance(p.owner.op.scalar_op, scalar.Mul):
+        return None
+    moving = [i for i in p.owner.inputs if not _is_number(i)]
+    halves = [i for i in p.owner.inputs if _is_number(i) and (_value(i) == 0.5).all()]
+    inner = moving[0].owner if len(moving) == len(halves) == 1 else None
+    if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, Erfc):
+        return None
+    x = inner.inputs[0]
+    return pt.switch(pt.eq(value, 1), _log_half_erfc(x), _log_half_erfc(-x))
+
+
+def _log_half_erfc(x: Var) -> Var:
+    # Both branches are kept finite everywhere: a gradient multiplies the one not taken by zero.
+    far, near = pt.maximum(x, 0.5), pt.minimum(x, 0.5)
+    return pt.switch(pt.gt(x, 0.5), pt.log(pt.erfcx(far) / 2) - far**2, pt.log1p(-pt.erfc(-near) / 2))
+
+
+def _input_like(value: NDArray[Any]) -> Var:
     return pt.tensor(dtype="float64", shape=tuple(1 if size == 1 else None for size in value.shape))
 
 
-def _replaced(outputs: Sequence[Variable], replacements: Mapping[Variable, Variable]) -> list[Variable]:
-    """Copies of the outputs with variables replaced, also where an output is one of them."""
+def _replaced(outputs: Sequence[Var], replacements: Mapping[Var, Var]) -> list[Var]:
+    """Copy the outputs with variables replaced, also where an output is one of them."""
     if not replacements:
         return list(outputs)
     inner = [v for v in outputs if v not in replacements]
@@ -1061,12 +1103,12 @@ def _replaced(outputs: Sequence[Variable], replacements: Mapping[Variable, Varia
     return [replacements[v] if v in replacements else next(copies) for v in outputs]
 
 
-def _unallocated(density: Variable) -> Variable:
+def _unallocated(density: Var) -> Var:
     """Drop parameter checks and whatever fixes the number of rows; unfold operations made of others."""
-    new: dict[Variable, Variable] = {}
+    new: dict[Var, Var] = {}
     for node in toposort([density]):
         inputs = [new.get(i, i) for i in node.inputs]
-        first = inputs[0] if inputs else None
+        first: Var = inputs[0] if inputs else None
         spread = isinstance(node.op, Alloc) and first.ndim == node.out.ndim and not any(first.type.broadcastable)
         if spread or isinstance(node.op, CheckParameterValue | SpecifyShape):
             new[node.outputs[0]] = first
@@ -1079,7 +1121,7 @@ def _unallocated(density: Variable) -> Variable:
     return new.get(density, density)
 
 
-def _by_row(outputs: Sequence[Variable], rows: dict[Variable, int]) -> bool:
+def _by_row(outputs: Sequence[Var], rows: dict[Var, int]) -> bool:
     """Whether row n of the outputs depends on row n of the given variables alone, by following their row axis."""
     rows = dict(rows)
     for node in toposort(outputs, blockers=list(rows)):
@@ -1093,50 +1135,48 @@ def _by_row(outputs: Sequence[Variable], rows: dict[Variable, int]) -> bool:
     return all(rows.get(out, 0) == 0 and out.ndim <= 1 for out in outputs if out in rows)
 
 
-def _row_axis(node: Apply, axis: int) -> int | None:
+def _row_axis(node: Any, axis: int) -> int | None:
     """Where the row axis of the inputs is in the output; None if it is lost or mixed."""
     op, out = node.op, node.outputs[0]
     if isinstance(op, Elemwise | ViewOp | SpecifyShape):
         return axis
     if isinstance(op, DimShuffle):
-        return op.new_order.index(axis) if axis in op.new_order else None
+        return int(op.new_order.index(axis)) if axis in op.new_order else None
     if isinstance(op, Alloc):
-        return axis + out.ndim - node.inputs[0].ndim
+        return int(axis + out.ndim - node.inputs[0].ndim)
     over = getattr(op, "axis", None)
     if over is None:
         return None
     over = tuple(over) if isinstance(over, tuple | list) else (int(over),)
     over = tuple(a % node.inputs[-1].ndim for a in over)
     removed = out.ndim < node.inputs[-1].ndim
-    return None if axis in over else axis - sum(a < axis for a in over) * removed
+    return None if axis in over else axis - (sum(a < axis for a in over) if removed else 0)
 
 
-def _structure(
-    outputs: Sequence[Variable], known: Mapping[Variable, int], rvs: set[Variable]
-) -> tuple[Hashable, list[Variable]]:
+def _structure(outputs: Sequence[Var], known: Mapping[Var, int], rvs: set[Var]) -> tuple[Hashable, list[Var]]:
     """Describe a graph down to the known inputs, without any data.
 
     Returns
     -------
     key : hashable
         Equal for graphs that compute the same function: operations, wiring, and single numbers by value.
-    external : list of Variable
+    external : list of Var
         What the graph takes in besides the known inputs (arrays of data, functions of nuisance variables), in the
         order the key refers to them. They do not depend on the known inputs.
     """
     roles = _roles(outputs, set(known), rvs)
     entries: list[Hashable] = []
-    seen: dict[Variable, int] = {}
-    external: list[Variable] = []
+    seen: dict[Var, int] = {}
+    external: list[Var] = []
 
-    def visit(variable: Variable) -> int:
+    def visit(variable: Var) -> int:
         if variable in seen:
             return seen[variable]
         entry: Hashable
         if variable in known:
             entry = ("known", known[variable])
         elif roles.get(variable) == "external" or (variable.owner is None and not _is_literal(variable)):
-            entry = ("external", len(external))
+            entry = ("external", len(external), str(variable.type.dtype))
             external.append(variable)
         elif variable.owner is None:
             entry = _literal(variable)
@@ -1151,7 +1191,7 @@ def _structure(
     return (roots, tuple(entries)), external
 
 
-def _roles(outputs: Sequence[Variable], known: set[Variable], rvs: set[Variable]) -> dict[Variable, str]:
+def _roles(outputs: Sequence[Var], known: set[Var], rvs: set[Var]) -> dict[Var, str]:
     """For every node: "moving" with the known inputs, "literal" (made of single numbers), or "external"."""
     roles = dict.fromkeys(rvs, "external") | dict.fromkeys(known, "moving")
     for node in toposort(outputs, blockers=list(roles)):
@@ -1163,13 +1203,13 @@ def _roles(outputs: Sequence[Variable], known: set[Variable], rvs: set[Variable]
     return roles
 
 
-def _is_literal(variable: Variable) -> bool:
+def _is_literal(variable: Var) -> bool:
     if not isinstance(variable.type, TensorType):
         return True
     return isinstance(variable, Constant) and variable.data.size <= 1
 
 
-def _literal(variable: Variable) -> Hashable:
+def _literal(variable: Var) -> Hashable:
     if isinstance(variable, Constant) and isinstance(variable.type, TensorType):
-        return (variable.dtype, variable.data.shape, variable.data.tobytes())
+        return (str(variable.type.dtype), variable.data.shape, variable.data.tobytes())
     return ("none",) if not isinstance(variable.type, RandomType) else ("random state",)

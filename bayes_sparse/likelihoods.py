@@ -18,7 +18,17 @@ from scipy.special import expit
 from bayes_sparse.compiled import Compiled, compile_pointwise
 from bayes_sparse.design import FloatArray
 
-__all__ = ["Likelihood", "bernoulli", "negative_binomial", "normal", "poisson", "resolve", "student_t"]
+__all__ = [
+    "Likelihood",
+    "bernoulli",
+    "compiled",
+    "from_settings",
+    "negative_binomial",
+    "normal",
+    "poisson",
+    "resolve",
+    "student_t",
+]
 
 
 @dataclass(frozen=True)
@@ -193,6 +203,13 @@ def resolve(likelihood: str | Likelihood) -> Likelihood:
         raise ValueError(f"There is no likelihood {likelihood!r}; there are {', '.join(sorted(_NAMED))}.{hint}")
     named: Likelihood = _NAMED[likelihood]()
     return named
+
+
+def from_settings(stored: dict[str, Any]) -> Likelihood:
+    """A likelihood from its stored name and fields."""
+    fields = dict(stored)
+    made: Likelihood = _NAMED[fields.pop("name")](**fields)
+    return made
 
 
 def compiled(likelihood: Likelihood) -> Compiled:

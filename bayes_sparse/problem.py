@@ -77,3 +77,10 @@ class Problem:
         full = np.zeros(len(self.free))
         full[~self.free] = self.fixed_precision(theta)
         return np.where(free, alpha, full[index])
+
+    def log_density(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
+        """Log-likelihood of each observation, without the weights."""
+        if not self.normal:
+            return self.pointwise(eta, theta)[0]
+        log_sigma = theta[0] if theta.size else np.log(self.sigma)
+        return np.asarray(-0.5 * ((self.y - eta) / np.exp(log_sigma)) ** 2 - log_sigma - 0.5 * np.log(2 * np.pi))

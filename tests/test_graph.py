@@ -240,6 +240,19 @@ def test_normal_noise():
     np.testing.assert_array_equal(problem.sigma, EXPOSURE)
 
 
+@pytest.mark.parametrize("family", [bernoulli_logit, bernoulli_sigmoid, bernoulli_probit, binomial])
+def test_far_out_nothing_overflows(family):
+    declared = read_model(with_likelihood(family))
+    for far in (-35.0, 35.0):
+        density, first, second, third = declared.problem.pointwise(np.full(N, far), declared.problem.theta)
+        assert all(np.isfinite(v).all() for v in (density, first, second, third))
+        if family is bernoulli_probit:
+            exact = stats.norm.logcdf(np.where(BINARY == 1, far, -far))
+            np.testing.assert_allclose(density, exact, rtol=1e-6, atol=1e-15)
+            wrong = (BINARY == 1) == (far < 0)
+            np.testing.assert_allclose(second[wrong], -1.0, atol=2e-3)  # -1 + 1 / far^2 + ...
+
+
 def test_start_is_the_models_initial_point():
     with pm.Model() as model:
         scale = pm.Gamma("scale", 3.0, 2.0)
@@ -284,6 +297,11 @@ PREDICTORS = {
     "column by column": lambda: sum(X[:, j] * w for j, w in enumerate(sparse_weights())),
     "in between": lambda: pm.Deterministic("eta", pm.Deterministic("part", X @ sparse_weights()) + 0.1),
     "standardised data": lambda: ((d := pm.Data("X", X)) - d.mean(0)) / 2.0 @ sparse_weights(),
+    "random slopes": lambda: (
+        X @ sparse_weights() + (Z * pm.Normal("slope", 0.2, 1.0, shape=(3, 2))[GROUP]).sum(-1)
+    ),
+    "one column": lambda: X[:, :1] @ sparse_weights(p=1),
+    "one column, summed": lambda: (X[:, :1] * sparse_weights()).sum(-1),
     "a mean": lambda: pt.mean(X * sparse_weights(), axis=1),
 }
 
@@ -417,6 +435,15 @@ def test_naming_one_of_two_leaves_the_other_fixed():
     np.testing.assert_allclose(declared.problem.fixed_precision(np.empty(0)), [0.25, 0.25])
 
 
+def test_naming_weights_keeps_those_with_their_own_precisions_sparse():
+    with pm.Model() as model:
+        v = pm.Normal("v", 0.0, 2.0, shape=2)
+        pm.Bernoulli("y", logit_p=Z @ v + X @ sparse_weights(), observed=BINARY)
+    declared = check(model, weights="v")
+    assert [slot.name for slot in declared.sparse] == ["v", "w"]
+    assert declared.nuisance == ()
+
+
 # ----- the sparse prior
 
 
@@ -521,6 +548,23 @@ def test_no_mean_of_a_users_own_distribution():
     assert read_model(with_likelihood(custom)).mean is None
 
 
+def test_refuses_to_simulate_a_density_alone():
+    declared = read_model(with_likelihood(custom))
+    with pytest.raises(ValueError, match=r"'y' cannot be simulated; give pm\.CustomDist a function random=f"):
+        declared.simulate(np.zeros(N), declared.problem.theta, np.random.default_rng(0))
+
+
+def test_simulate_a_users_own_distribution():
+    def draw(mu, rng=None, size=None):
+        return rng.normal(mu, 0.1, size=size)
+
+    with pm.Model() as model:
+        eta = X @ sparse_weights()
+        pm.CustomDist("y", eta, logp=lambda v, mu: -((v - mu) ** 2), random=draw, observed=REAL)
+    drawn = read_model(model).simulate(np.arange(N) * 10.0, np.empty(0), np.random.default_rng(0))
+    assert np.abs(drawn - np.arange(N) * 10.0).max() < 1.0
+
+
 def test_predicting_other_rows_than_the_likelihoods_data():
     declared = read_model(with_likelihood(poisson_exposure))
     with pytest.raises(ValueError, match="uses data with 30 rows, but the predictor has 7; set the new data"):
@@ -552,6 +596,13 @@ def test_other_structures_and_constants_are_not_confused():
     assert len(compiled._cache) == size + 1
 
 
+def test_whole_numbers_and_fractions_are_not_confused():
+    for exposure in (COUNT + 1, EXPOSURE):
+        with pm.Model() as model:
+            pm.Poisson("y", exposure * pm.math.exp(0.1 + X @ sparse_weights()), observed=COUNT)
+        check(model)
+
+
 def test_users_own_densities_are_not_confused():
     def with_power(power):
         def log_density(value, mu):
@@ -563,6 +614,22 @@ def test_users_own_densities_are_not_confused():
 
     check(with_power(1.5))
     check(with_power(2.5))
+
+
+def test_nuisance_priors_are_not_confused():
+    """The compiled log-density of a prior is shared too: other numbers, shapes and families must not be."""
+    for prior in (
+        lambda: pm.HalfNormal("sigma", 1.0, shape=3),
+        lambda: pm.HalfNormal("sigma", 2.0, shape=3),
+        lambda: pm.HalfNormal("sigma", 2.0, shape=4),
+        lambda: pm.HalfCauchy("sigma", 2.0, shape=4),
+        lambda: pm.HalfNormal("sigma", np.array([1.0, 2.0, 3.0])),
+        lambda: pm.HalfNormal("sigma", np.array([3.0, 2.0, 3.0])),
+        lambda: pm.HalfNormal("sigma", pm.Exponential("scale", 1.0), shape=3),
+    ):
+        with pm.Model() as model:
+            pm.Normal("y", X @ sparse_weights(), prior()[GROUP], observed=REAL)
+        check(model)
 
 
 def test_reading_is_quick():

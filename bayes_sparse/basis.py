@@ -1,0 +1,283 @@
+"""From features to basis functions. Each choice is a frozen dataclass: its fields are its settings.
+
+`linear` uses the features themselves; `rbf`, `polynomial` and `inner_product` put one kernel on every training row;
+`precomputed` takes the columns as they come; `function` calls a function of yours, stored by its name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_sparse.design import FloatArray
+
+__all__ = ["Basis", "from_settings", "function", "inner_product", "linear", "polynomial", "precomputed", "rbf", "resolve"]
+
+
+@dataclass(frozen=True)
+class linear:  # noqa: N801 - a choice is written in lower case, like a function: basis.linear()
+    """The features themselves.
+
+    Attributes
+    ----------
+    bias : bool
+        Add a constant, with a wide prior, that is never pruned.
+    standardise : bool
+        Give every column mean 0 and sd 1 inside the fit, so that all precisions start equal. Undone in every report.
+    """
+
+    bias: bool = True
+    standardise: bool = True
+    kernel: ClassVar[bool] = False
+
+    def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> NDArray[Any]:
+        """Basis functions at the rows of X."""
+        return X
+
+    def names(self, columns: Sequence[str], rows: Sequence[Any]) -> list[str]:
+        """Name of each basis function."""
+        return list(columns)
+
+
+class _Kernel:
+    """What kernels share: one basis function a training row, and a matrix whose size is said before it is made."""
+
+    name: ClassVar[str]
+    kernel: ClassVar[bool] = True
+
+    def names(self, columns: Sequence[str], rows: Sequence[Any]) -> list[str]:
+        """Name of each basis function: the kernel and the label of the row it sits on."""
+        prefix = type(self).__name__
+        return [f"{prefix}({row})" for row in rows]
+
+
+@dataclass(frozen=True)
+class rbf(_Kernel):  # noqa: N801
+    """Gaussian bumps on the training rows: ``exp(-||x - c||^2 / (2 width^2))``.
+
+    Attributes
+    ----------
+    width : float
+        In the units of X (of its standard deviations with ``standardise=True``).
+    squared : bool
+        False for ``exp(-||x - c|| / (2 width^2))``, as some papers print it.
+    bias : bool
+        Add a constant, with a wide prior, that is never pruned.
+    standardise : bool
+        Standardise the features before distances are taken.
+    """
+
+    width: float
+    squared: bool = True
+    bias: bool = True
+    standardise: bool = False
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.width, int | float) and np.isfinite(self.width) and self.width > 0):
+            raise ValueError(f"rbf needs a width > 0 in the units of X, got {self.width!r}.")
+
+    def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> FloatArray:
+        """Kernel of the rows of X with the centres."""
+        assert centres is not None
+        scale = self.width * np.sqrt(2.0)
+        # Distances from a common middle lose fewer digits; a product of blocks is far faster than a difference of all pairs.
+        middle = centres.mean(axis=0)
+        A, C = (X - middle) / scale, (centres - middle) / scale
+        out: FloatArray = A @ (2 * C.T)
+        out -= np.einsum("ij,ij->i", A, A)[:, None]
+        out -= np.einsum("ij,ij->i", C, C)
+        np.minimum(out, 0.0, out=out)
+        if not self.squared:  # -d^2/(2 width^2) so far; wanted: -d/(2 width^2)
+            np.negative(out, out=out)
+            np.sqrt(out, out=out)
+            out *= -1.0 / scale
+        return np.exp(out, out=out)
+
+
+@dataclass(frozen=True)
+class polynomial(_Kernel):  # noqa: N801
+    """``(scale x'c + constant)^degree`` on the training rows.
+
+    Attributes
+    ----------
+    degree : int
+        Power.
+    constant, scale : float
+        Shift and scale of the inner product.
+    bias, standardise : bool
+        As for `rbf`.
+    """
+
+    degree: int = 2
+    constant: float = 1.0
+    scale: float = 1.0
+    bias: bool = True
+    standardise: bool = False
+
+    def __post_init__(self) -> None:
+        if int(self.degree) != self.degree or self.degree < 1:
+            raise ValueError(f"polynomial needs a whole degree >= 1, got {self.degree!r}.")
+
+    def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> FloatArray:
+        """Kernel of the rows of X with the centres."""
+        assert centres is not None
+        return np.asarray((self.scale * (X @ centres.T) + self.constant) ** self.degree)
+
+
+@dataclass(frozen=True)
+class inner_product(_Kernel):  # noqa: N801
+    """``x'c`` on the training rows.
+
+    Attributes
+    ----------
+    bias, standardise : bool
+        As for `rbf`.
+    """
+
+    bias: bool = True
+    standardise: bool = False
+
+    def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> FloatArray:
+        """Kernel of the rows of X with the centres."""
+        assert centres is not None
+        return np.asarray(X @ centres.T)
+
+
+@dataclass(frozen=True)
+class precomputed(linear):  # noqa: N801
+    """The columns of X are basis functions already; new data must come in the same form.
+
+    Attributes
+    ----------
+    bias, standardise : bool
+        As for `linear`; not standardised unless asked.
+    """
+
+    standardise: bool = False
+
+
+@dataclass(frozen=True)
+class function:  # noqa: N801
+    """A function of yours from features to basis functions, stored by name so that a saved fit needs no pickle.
+
+    Attributes
+    ----------
+    call : str
+        ``"package.module:name"``. A function object is turned into that when it can be imported again.
+    bias, standardise : bool
+        As for `linear`; not standardised unless asked.
+    """
+
+    call: str
+    bias: bool = True
+    standardise: bool = False
+    kernel: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if callable(self.call):
+            object.__setattr__(self, "call", _importable_name(self.call))
+        _import(self.call)
+
+    def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> FloatArray:
+        """Call the function, checking that it gives one finite row of basis functions for each row of X."""
+        out = np.asarray(_import(self.call)(X), dtype=float)
+        if out.ndim != 2 or len(out) != len(X):
+            raise ValueError(
+                f"The basis function {self.call!r} must give a 2-D array with {len(X)} rows, one a row of X; it gave an "
+                f"array of shape {out.shape}."
+            )
+        if not np.isfinite(out).all():
+            raise ValueError(f"The basis function {self.call!r} gave NaN or infinite values; it must not.")
+        return out
+
+    def names(self, columns: Sequence[str], rows: Sequence[Any]) -> list[str]:
+        """Not known before the function is called: the caller numbers them."""
+        return []
+
+
+type Basis = linear | rbf | polynomial | inner_product | precomputed | function
+
+_NAMED: dict[str, type[Any]] = {
+    c.__name__: c for c in (linear, rbf, polynomial, inner_product, precomputed, function)
+}
+
+
+def resolve(basis: str | Basis | Callable[..., Any]) -> Basis:
+    """Turn a name or a function into a basis; a basis stays as it is."""
+    if isinstance(basis, tuple(_NAMED.values())):
+        return basis
+    if callable(basis) and not isinstance(basis, type):
+        return function(basis)  # type: ignore[arg-type]
+    if isinstance(basis, type) and basis in _NAMED.values():
+        basis = basis.__name__
+    if basis not in _NAMED:
+        close = get_close_matches(str(basis), _NAMED, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(
+            f"There is no basis {basis!r}; there are {', '.join(sorted(_NAMED))}, or an importable function of yours.{hint}"
+        )
+    if basis == "rbf":
+        raise ValueError("The basis 'rbf' needs its width in the units of X: basis=bs.basis.rbf(width=...).")
+    if basis == "function":
+        raise ValueError("The basis 'function' needs a function: basis=bs.basis.function('package.module:name').")
+    made: Basis = _NAMED[str(basis)]()
+    return made
+
+
+def settings(basis: Basis) -> dict[str, Any]:
+    """Name and fields, for storing."""
+    return {"name": type(basis).__name__, **asdict(basis)}
+
+
+def from_settings(stored: dict[str, Any]) -> Basis:
+    """Inverse of `settings`."""
+    fields = dict(stored)
+    made: Basis = _NAMED[fields.pop("name")](**fields)
+    return made
+
+
+def check_kernel_size(n: int, m: int) -> None:
+    """Refuse a kernel matrix that would not fit into memory, naming its size, before anything is allocated."""
+    need, have = 8 * n * m, _physical_memory()
+    if need > have // 2:
+        raise ValueError(
+            f"The kernel matrix of {n:,} rows by {m:,} centres would take {need / 2**30:.1f} GiB, more than half of this "
+            f"machine's {have / 2**30:.1f} GiB; use fewer rows as centres (a sample of the data) or basis='linear'."
+        )
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not known on this system: assume a laptop
+        return 8 * 2**30
+
+
+def _importable_name(call: Callable[..., Any]) -> str:
+    module, name = getattr(call, "__module__", None), getattr(call, "__qualname__", "")
+    if module in (None, "__main__") or "<" in name:
+        raise ValueError(
+            f"The basis function {name or call!r} cannot be imported again by name; put it at the top level of a module, so "
+            "that a saved fit can find it."
+        )
+    return f"{module}:{name}"
+
+
+def _import(call: str) -> Callable[[NDArray[Any]], Any]:
+    module, _, name = call.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"The basis function {call!r} cannot be imported ({error}); give it as 'package.module:name'."
+        ) from error
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,307 @@
+"""What people hand in, turned into one table of numbers; every complaint about data is made here.
+
+Accepted: ``(X, y)`` of arrays, pandas or xarray objects; a pandas or polars DataFrame, or an xarray Dataset, with the
+name of the target. Names of columns, rows and dims are kept for every output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from bayes_sparse.design import FloatArray
+
+__all__ = ["Table", "features_of", "labels_of", "read_table", "vector_of"]
+
+_SHOWN = 4  # how many names an error lists before it says "and 12 more"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Features and target, checked.
+
+    Attributes
+    ----------
+    X : array (n, p)
+        Features; the user's own array where it was one of floats.
+    columns : list of str
+        Names of the features.
+    rows : array (n,)
+        Labels of the observations.
+    obs_dim : str
+        Name of the dimension of observations.
+    y : array (n,)
+        Target as it was given (labels are not yet numbers).
+    target : str
+        Its name.
+    """
+
+    X: NDArray[Any]
+    columns: list[str]
+    rows: NDArray[Any]
+    obs_dim: str
+    y: NDArray[Any]
+    target: str
+
+    @property
+    def n(self) -> int:
+        """Number of observations."""
+        return len(self.rows)
+
+
+def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tuple[Table, dict[str, NDArray[Any]]]:
+    """Read what the user handed in.
+
+    Parameters
+    ----------
+    data : tuple, DataFrame or Dataset
+        See the module's docstring.
+    target : str, optional
+        Name of the target column; for ``(X, y)`` the name it gets.
+    aside : sequence of str
+        Columns that are not features (weights, offset): taken out and returned beside the table.
+    """
+    if data is None:
+        raise ValueError("No data: pass (X, y), a DataFrame with target=..., or an xarray Dataset with target=....")
+    if isinstance(data, tuple):
+        if len(data) != 2:
+            raise ValueError(f"Data given as a tuple must be (X, y), two things; this one has {len(data)}.")
+        table, taken = _from_pair(*data, target), {}
+    else:
+        table, taken = _from_frame(data, target, aside)
+    missing = [name for name in aside if name not in taken]
+    if missing:
+        raise ValueError(f"There is no column {missing[0]!r} in the data; there are {_listed(table.columns)}.")
+    _check(table)
+    return table, taken
+
+
+def features_of(X: Any, columns: list[str]) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """New rows for a fit with the given columns: matrix, row labels and the name of their dimension."""
+    if hasattr(X, "columns") or isinstance(X, xr.Dataset):
+        names = [str(c) for c in (X.data_vars if isinstance(X, xr.Dataset) else X.columns)]
+        absent = [c for c in columns if c not in names]
+        if absent:
+            raise ValueError(
+                f"New data must have the columns of the fit; missing: {_listed(absent)} (it has {_listed(names)})."
+            )
+        picked, rows, dim = _frame_parts(X)
+        matrix = _matrix([picked[c] for c in columns], columns)
+    else:
+        matrix, found, rows, dim = _array_parts(X)
+        if matrix.shape[1] != len(columns):
+            raise ValueError(
+                f"New data must have the {len(columns)} columns of the fit ({_listed(columns)}); it has {matrix.shape[1]}."
+            )
+        if found is not None and sorted(found) != sorted(columns):
+            raise ValueError(
+                f"New data must have the columns of the fit ({_listed(columns)}); it has {_listed(found)}."
+            )
+        if found is not None and found != columns:
+            matrix = matrix[:, [found.index(c) for c in columns]]
+    _check_finite(matrix, columns)
+    return matrix, rows, dim
+
+
+def vector_of(values: Any, n: int, what: str, *, positive: bool = False) -> FloatArray:
+    """A finite vector with one number an observation (weights, offset)."""
+    out = np.asarray(values)
+    if out.dtype.kind not in "fiub" or out.ndim > 1:
+        raise ValueError(f"`{what}` must be one number an observation, got {out.dtype} of shape {out.shape}.")
+    out = np.broadcast_to(out.astype(float), (n,)) if out.ndim == 0 else out.astype(float)
+    if len(out) != n:
+        raise ValueError(f"`{what}` has {len(out)} values for {n} observations; they must be as many.")
+    if not np.isfinite(out).all():
+        raise ValueError(f"`{what}` has {int((~np.isfinite(out)).sum())} NaN or infinite values; remove those rows.")
+    if positive and (np.any(out < 0) or not np.any(out > 0)):
+        raise ValueError(f"`{what}` must not be negative, and not all zero.")
+    return np.ascontiguousarray(out)
+
+
+def labels_of(y: NDArray[Any], target: str) -> tuple[FloatArray, NDArray[Any]]:
+    """Two class labels as 0.0 and 1.0, and the labels in that order."""
+    classes, codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)
+    if len(classes) == 1:
+        raise ValueError(f"The target {target!r} has one class only ({classes[0]!r}); two are needed to tell apart.")
+    if len(classes) > 2:
+        raise ValueError(
+            f"The target {target!r} has {len(classes)} classes ({_listed(classes)}); a bernoulli likelihood takes two."
+        )
+    return codes.astype(float), classes
+
+
+def _from_pair(X: Any, y: Any, target: str | None) -> Table:
+    named = hasattr(X, "columns") or isinstance(X, xr.Dataset)
+    if named:
+        parts, rows, dim = _frame_parts(X)
+        columns = list(parts)
+        matrix = X.to_numpy() if _one_float_block(X) else _matrix(list(parts.values()), columns)
+    else:
+        matrix, found, rows, dim = _array_parts(X)
+        columns = [f"x{j}" for j in range(matrix.shape[1])] if found is None else found
+    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    name = getattr(y, "name", None)
+    if target is None:
+        target = str(name) if name is not None else "y"
+    return Table(matrix, columns, rows, dim, values, target)
+
+
+def _from_frame(data: Any, target: str | None, aside: Sequence[str]) -> tuple[Table, dict[str, NDArray[Any]]]:
+    if not (hasattr(data, "columns") or isinstance(data, xr.Dataset)):
+        raise TypeError(
+            f"Data must be (X, y), a DataFrame or an xarray Dataset with target=..., not {type(data).__name__}."
+        )
+    parts, rows, dim = _frame_parts(data)
+    if target is None:
+        raise ValueError(f"Name the target column: target=..., one of {_listed(parts)}.")
+    if target not in parts:
+        raise ValueError(f"There is no column {target!r} to be the target; there are {_listed(parts)}.")
+    y = parts.pop(target)
+    taken = {name: parts.pop(name) for name in aside if name in parts}
+    columns = list(parts)
+    return Table(_matrix(list(parts.values()), columns), columns, rows, dim, y, target), taken
+
+
+def _frame_parts(data: Any) -> tuple[dict[str, NDArray[Any]], NDArray[Any], str]:
+    """Columns by name, row labels and the name of the row dimension, of a DataFrame or Dataset."""
+    if isinstance(data, xr.Dataset):
+        return _dataset_parts(data)
+    names = [str(c) for c in data.columns]
+    twice = sorted({c for c in names if names.count(c) > 1})
+    if twice:
+        raise ValueError(f"The column name {twice[0]!r} stands more than once; give every column its own name.")
+    if isinstance(data, pd.DataFrame):
+        parts = {name: data.iloc[:, j].to_numpy() for j, name in enumerate(names)}
+        rows = data.index.to_numpy()
+        return parts, rows, str(data.index.name or "obs")
+    parts = {name: data[name].to_numpy() for name in names}
+    return parts, np.arange(len(data)), "obs"
+
+
+def _dataset_parts(data: xr.Dataset) -> tuple[dict[str, NDArray[Any]], NDArray[Any], str]:
+    parts: dict[str, NDArray[Any]] = {}
+    vectors = [v for v in data.data_vars.values() if v.ndim == 1]
+    if not vectors:
+        raise ValueError("The Dataset has no one-dimensional variable that could be the target or a feature.")
+    dim = str(vectors[0].dims[0])
+    for name, variable in data.data_vars.items():
+        if variable.ndim == 1 and variable.dims[0] == dim:
+            parts[str(name)] = variable.to_numpy()
+        elif variable.ndim == 2 and dim in variable.dims:
+            other = next(d for d in variable.dims if d != dim)
+            labels = data[other].to_numpy() if other in data.coords else range(data.sizes[other])
+            matrix = variable.transpose(dim, other).to_numpy()
+            parts.update({str(label): matrix[:, j] for j, label in enumerate(labels)})
+        else:
+            raise ValueError(
+                f"The variable {name!r} has dims {tuple(variable.dims)}; a feature needs the dim {dim!r} of the observations."
+            )
+    rows = data[dim].to_numpy() if dim in data.coords else np.arange(data.sizes[dim])
+    return parts, rows, dim
+
+
+def _array_parts(X: Any) -> tuple[NDArray[Any], list[str] | None, NDArray[Any], str]:
+    """Matrix, column names if it has any, row labels and dim of an array-like."""
+    dim, rows, names = "obs", None, None
+    if isinstance(X, xr.DataArray):
+        dim = str(X.dims[0])
+        rows = X[dim].to_numpy() if dim in X.coords else None
+        if X.ndim == 2 and X.dims[1] in X.coords:
+            names = [str(label) for label in X[X.dims[1]].to_numpy()]
+        X = X.to_numpy()
+    matrix = np.asarray(X)
+    if matrix.ndim == 1:
+        matrix = matrix[:, None]
+    if matrix.ndim != 2:
+        raise ValueError(f"X must be a table of rows and columns, got an array of {matrix.ndim} dimensions.")
+    if matrix.dtype.kind not in "fiub":
+        columns = names or [f"x{j}" for j in range(matrix.shape[1])]
+        matrix = _matrix([matrix[:, j] for j in range(matrix.shape[1])], columns)
+    return matrix, names, np.arange(len(matrix)) if rows is None else rows, dim
+
+
+def _matrix(parts: list[NDArray[Any]], columns: list[str]) -> FloatArray:
+    """Columns side by side as floats; a column of strings is named."""
+    n = len(parts[0]) if parts else 0
+    out = np.empty((n, len(parts)), order="F")
+    for j, (part, name) in enumerate(zip(parts, columns, strict=True)):
+        try:
+            if part.dtype.kind not in "fiubO":
+                raise TypeError
+            out[:, j] = part
+        except (TypeError, ValueError):
+            seen = next((repr(v) for v in part.tolist() if not isinstance(v, int | float)), repr(part[0]))
+            raise ValueError(
+                f"Column {name!r} is not numeric (it holds {seen}, for one); turn it into numbers first, with "
+                "pandas.get_dummies for categories."
+            ) from None
+    return out
+
+
+def _one_float_block(X: Any) -> bool:
+    """Whether a frame is one block of floats, so that its array is not a copy."""
+    return isinstance(X, pd.DataFrame) and X.shape[1] > 0 and bool((X.dtypes == np.float64).all())
+
+
+def _check(table: Table) -> None:
+    X, y = table.X, table.y
+    if not table.n or not X.shape[1]:
+        what = "rows" if not len(X) else "feature columns"
+        raise ValueError(f"The data are empty: there are no {what}.")
+    if y.ndim != 1:
+        raise ValueError(f"The target must be one value an observation, got an array of shape {y.shape}.")
+    if len(X) != len(y):
+        raise ValueError(f"X has {len(X)} rows and y has {len(y)} values; they must be as many.")
+    _check_finite(X, table.columns)
+    lost = pd.isna(y) if y.dtype.kind in "OUSTM" else ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)
+    if np.any(lost):
+        raise ValueError(
+            f"The target {table.target!r} has {int(np.sum(lost))} NaN or infinite values (first in row "
+            f"{table.rows[int(np.argmax(lost))]}); remove those rows."
+        )
+
+
+def _check_finite(X: NDArray[Any], columns: list[str]) -> None:
+    if X.dtype.kind != "f" or np.isfinite(X.sum()):  # one pass; a finite sum has only finite terms
+        return
+    bad = ~np.isfinite(X)
+    counts = bad.sum(axis=0)
+    if not counts.any():  # only the sum overflowed
+        return
+    worst = [f"{columns[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)]
+    raise ValueError(
+        f"NaN or infinite values in {_listed(worst, quote=False)}, first in row {int(np.argmax(bad.any(axis=1)))}; "
+        "fill them in or remove those rows."
+    )
+
+
+def check_columns(X: NDArray[Any], names: list[str], scale: FloatArray, *, bias: bool) -> list[tuple[str, str]]:
+    """Refuse constant columns beside a bias; return pairs of columns that are the same."""
+    constant = np.flatnonzero(scale == 0)
+    if bias and len(constant):
+        raise ValueError(
+            f"Constant columns cannot be told from the bias: {_listed([names[j] for j in constant])}; drop them, or fit "
+            "without a bias: basis=bs.basis.linear(bias=False, standardise=False)."
+        )
+    # Equal columns have equal products with any vector: sort those, then compare in full only where they agree.
+    probe = np.cos(np.arange(1.0, len(X) + 1))
+    products = probe @ X
+    order = np.argsort(products, kind="stable")
+    near = np.flatnonzero(np.diff(products[order]) == 0)
+    pairs = ((order[i], order[i + 1]) for i in near)
+    return [(names[i], names[j]) for i, j in pairs if np.array_equal(X[:, i], X[:, j])]
+
+
+def _listed(names: Any, *, quote: bool = True) -> str:
+    """The first few names in words."""
+    shown = [repr(str(n)) if quote else str(n) for n in list(names)[:_SHOWN]]
+    more = len(list(names)) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,340 @@
+"""The front door: fit(model, data, method). The only orchestration."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+
+from bayes_sparse import basis as bases
+from bayes_sparse import registry
+from bayes_sparse.approximations import Approximation, approximate
+from bayes_sparse.basis import Basis
+from bayes_sparse.declared import declared_subject, nuts_of_declared
+from bayes_sparse.likelihoods import Likelihood
+from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.models import Declared
+from bayes_sparse.objective import Objective
+from bayes_sparse.outcome import Outcome, Status
+from bayes_sparse.prepare import prepare
+from bayes_sparse.problem import Problem
+from bayes_sparse.progress import FitProgress
+from bayes_sparse.subject import Subject
+from bayes_sparse.tree import evidence_tree, nuts_tree, versions
+
+__all__ = ["FitWarning", "fit"]
+
+_log = logging.getLogger("bayes_sparse")
+
+
+class FitWarning(UserWarning):
+    """Something about a fit that its user should know before trusting it."""
+
+
+def fit(
+    model: str | Any | pm.Model,
+    data: Any = None,
+    *,
+    method: str | Any = "evidence",
+    target: str | None = None,
+    likelihood: str | Likelihood = "auto",
+    basis: str | Basis | Callable[..., Any] = "linear",
+    hyper: tuple[float, float] | None = None,
+    smoothness: str | float = "auto",
+    keep: str | Sequence[str] | None = None,
+    weights: Any = None,
+    offset: Any = None,
+    draws: int = 1000,
+    chains: int = 4,
+    max_iterations: int | None = None,
+    tolerance: float | None = None,
+    random_seed: int | None = None,
+    progressbar: bool = True,
+    sample_kwargs: dict[str, Any] | None = None,
+) -> xr.DataTree:
+    """Fit a sparse Bayesian model.
+
+    Parameters
+    ----------
+    model : str, model object or pymc.Model
+        A name from `bayes_sparse.models` (``"ard_gaussian"``), one of its objects with settings of its own, or any `pm.Model`
+        with a sparse Gaussian prior and a linear predictor.
+    data : tuple, DataFrame, Dataset or dict
+        ``(X, y)``; a pandas or polars DataFrame or an xarray Dataset with ``target``; for a `pm.Model` None, or new values
+        for its `pm.Data` by name.
+    method : str or method object
+        ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"`` or ``"nuts"``.
+    target : str, optional
+        Name of the target column.
+    likelihood : str or likelihood
+        ``"auto"`` takes floats for normal and two labels for bernoulli and asks about anything else; ``"normal"``,
+        ``"student_t"``, ``"bernoulli"``, ``"poisson"``, ``"negative_binomial"``.
+    basis : str, basis or callable
+        ``"linear"``, ``bs.basis.rbf(width=...)``, ``bs.basis.polynomial()`` ..., or an importable function.
+    hyper : (float, float), optional
+        Shape and rate of the Gamma prior on precisions. None: flat (0, 0) for evidence methods, a proper neighbour for NUTS.
+    smoothness : "auto" or float
+        Cost of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds stay
+        rare; 0 is the pure method.
+    keep : str or sequence of str, optional
+        Basis functions never pruned.
+    weights : array or column name, optional
+        A weight of 2 counts a row twice.
+    offset : array or column name, optional
+        Known part of the linear predictor.
+    draws, chains : int
+        Posterior draws a chain; ``draws=0`` skips them for evidence methods.
+    max_iterations, tolerance : optional
+        Of the search; None for the method's own.
+    random_seed : int, optional
+        Makes draws reproducible.
+    progressbar : bool
+        Show progress on anything that takes longer than a second.
+    sample_kwargs : dict, optional
+        Passed to `pm.sample` by ``method="nuts"``.
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups posterior, sample_stats, log_likelihood, observed_data, constant_data and, for evidence methods, evidence.
+
+    Examples
+    --------
+    >>> import bayes_sparse as bs
+    >>> truth = bs.datasets.sparse_linear(n=100, p=300, k=3, random_seed=0)
+    >>> tree = bs.fit("ard_gaussian", (truth.X, truth.y), random_seed=0)
+    >>> int(tree["evidence"]["relevant"].sum())
+    3
+    """
+    hyper = _checked_hyper(hyper)
+    draws, chains = _count("draws", draws, 0), _count("chains", chains, 1)
+    if isinstance(model, pm.Model):
+        model = Declared(model)
+    if isinstance(model, str):
+        model = registry.lookup("bayes_sparse.models", model, "model")()
+    own = isinstance(model, Declared)
+    chosen = _method(method, model, hyper, max_iterations, tolerance)
+    if own and (target is not None or basis != "linear" or keep is not None or likelihood != "auto" or offset is not None):
+        raise ValueError(
+            "A pm.Model of your own says its target, likelihood, basis and offset itself; leave out target, likelihood, "
+            "basis, keep and offset."
+        )
+    if isinstance(chosen, NUTS):
+        sampling = {"draws": draws, "chains": chains, "random_seed": random_seed, "progressbar": progressbar}
+        sampling["sample_kwargs"] = sample_kwargs
+        if own:
+            return nuts_of_declared(model, data, hyper, chosen, sampling)
+        prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
+        return _sample(model, prepared, hyper, chosen, sampling)
+    if own:
+        subject = declared_subject(model, data, weights)
+    else:
+        subject = model.subject(prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset))
+    a, b = hyper or (0.0, 0.0)
+    cost = _smoothness(smoothness, subject.problem, flat=not (a or b))
+    return _maximise(
+        subject,
+        chosen,
+        Objective(cost, a, b, subject.problem.log_prior),
+        draws=draws,
+        chains=chains,
+        random_seed=random_seed,
+        progressbar=progressbar,
+    )
+
+
+def _maximise(
+    subject: Subject,
+    method: Any,
+    objective: Objective,
+    *,
+    draws: int,
+    chains: int,
+    random_seed: int | None,
+    progressbar: bool,
+) -> xr.DataTree:
+    """Run an evidence method, say what its user should know, and build the tree."""
+    started = time.perf_counter()
+    approximation = approximate(subject.problem, objective)
+    name = type(method).__name__.lower()
+    with FitProgress(f"Fitting ({name})", progressbar) as progress:
+        outcome = method(subject.problem, approximation, progress)
+    seconds = time.perf_counter() - started
+    status = _status(subject.problem, outcome)
+    _warn(status, subject.problem, outcome, approximation, name)
+    attributes = {
+        "method": name,
+        "status": status,
+        "n_iterations": len(outcome.history) - 1,
+        "seconds": seconds,
+        "hyper": [objective.a, objective.b],
+        "smoothness": objective.smoothness,
+        "degrees_of_freedom": float(outcome.state.gamma.sum()),
+        "versions": versions(),
+    }
+    rng = np.random.default_rng(random_seed)
+    return evidence_tree(subject, approximation, outcome, attributes, draws=draws, chains=chains, rng=rng)
+
+
+def _sample(
+    model: Any, prepared: Any, hyper: tuple[float, float] | None, method: NUTS, sampling: dict[str, Any]
+) -> xr.DataTree:
+    """Sample the declaration of a named model."""
+    if hyper is None:
+        hyper = model.proper_hyper
+        _log.info(
+            "NUTS needs a proper prior on the precisions: Gamma(%g, %g) stands in for the flat one of the evidence methods; "
+            "hyper=(a, b) chooses another.",
+            *hyper,
+        )
+    declaration = model.declare(prepared, hyper)
+    started = time.perf_counter()
+    sampled = method(declaration, **sampling)
+    attributes = {
+        "method": "nuts",
+        "hyper": list(hyper),
+        "seconds": time.perf_counter() - started,
+        "versions": versions(),
+    }
+    pointwise = None
+    if prepared.weights is None:
+        with declaration:
+            sampled = pm.compute_log_likelihood(sampled, progressbar=False)
+        pointwise = sampled["log_likelihood"].to_dataset()
+    return nuts_tree(model.subject(prepared), sampled, attributes, pointwise)
+
+
+def _method(
+    method: str | Any,
+    model: Any,
+    hyper: tuple[float, float] | None,
+    max_iterations: int | None,
+    tolerance: float | None,
+) -> Any:
+    """The method object, with its limits set and its needs checked before any arithmetic."""
+    proper = hyper is not None and hyper[1] > 0
+    if method == "evidence":
+        method = "mackay" if proper else getattr(model, "default_method", "sequential")
+    chosen = registry.lookup("bayes_sparse.methods", method, "method")() if isinstance(method, str) else method
+    if isinstance(chosen, NUTS):
+        if hyper is not None and not (hyper[0] > 0 and hyper[1] > 0):
+            a, b = getattr(model, "proper_hyper", (0.5, 0.005))
+            raise ValueError(
+                f"hyper={hyper} is an improper prior: the posterior under NUTS would be improper too; a proper neighbour is "
+                f"hyper=({a:g}, {b:g})."
+            )
+        return chosen
+    if hyper is not None and hyper[0] > 0 and hyper[1] == 0:
+        raise ValueError(f"hyper={hyper} drives every precision to infinity; give b > 0 too, or hyper=None for a flat one.")
+    if proper and chosen.needs_flat_hyper:
+        raise ValueError(
+            f"The method {type(chosen).__name__.lower()!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no precision is "
+            "ever infinite, so there is nothing to add or delete; use method='mackay' or 'em'."
+        )
+    limits: dict[str, Any] = {}
+    if max_iterations is not None:
+        limits["max_iterations"] = _count("max_iterations", max_iterations, 1)
+    if tolerance is not None:
+        if not tolerance > 0:
+            raise ValueError(f"`tolerance` must be positive (in nats), got {tolerance}.")
+        limits["tolerance"] = float(tolerance)
+    return replace(chosen, **limits) if limits else chosen
+
+
+def _smoothness(smoothness: str | float, problem: Problem, *, flat: bool) -> float:
+    """The price of a degree of freedom in nats.
+
+    Automatic: M basis functions that have nothing to do with the target reach, by chance, a largest squared z-score of about
+    2 log M - log log M. A basis function enters when its own exceeds 1 + 2c, so c is set to make these equal. A user who
+    gives a proper hyper-prior has chosen another guard, and pays nothing.
+    """
+    if isinstance(smoothness, str):
+        if smoothness != "auto":
+            raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")
+        log_m = np.log(max(int(problem.free.sum()), 2))
+        return max(0.0, float(log_m - 0.5 * np.log(log_m) - 0.5)) if flat else 0.0
+    if not (np.isfinite(smoothness) and smoothness >= 0):
+        raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")
+    return float(smoothness)
+
+
+def _status(problem: Problem, outcome: Outcome) -> Status:
+    state = outcome.state
+    if not outcome.converged:
+        return "max_iterations"
+    if state.theta.size and problem.normal and state.theta[0] <= problem.theta_bounds[0, 0] + 1e-6:
+        return "noise_collapsed"
+    if state.theta.size and problem.normal and state.gamma.sum() > 0.9 * problem.design.n:
+        return "noise_collapsed"
+    if not state.free.any():
+        return "null"
+    if _separates(problem, outcome):
+        return "separable"
+    return "converged"
+
+
+def _separates(problem: Problem, outcome: Outcome) -> bool:
+    """Whether the fit puts every observation of a two-valued target on its own side of a threshold."""
+    eta = outcome.state.eta
+    if eta is None or state_has_nuisance(outcome) or not np.isin(problem.y, (0.0, 1.0)).all():
+        return False
+    ones = problem.y == 1
+    return bool(ones.any() and not ones.all() and eta[ones].min() > 0 > eta[~ones].max())
+
+
+def state_has_nuisance(outcome: Outcome) -> bool:
+    """Whether the likelihood has parameters of its own beside the predictor."""
+    return bool(outcome.state.theta.size)
+
+
+def _warn(status: Status, problem: Problem, outcome: Outcome, approximation: Approximation, method: str) -> None:
+    used, n = float(outcome.state.gamma.sum()), problem.design.n
+    message = {
+        "max_iterations": (
+            f"The method {method!r} did not converge within its limit of iterations (objective "
+            f"{outcome.state.objective:.4g}); raise max_iterations or tolerance."
+        ),
+        "noise_collapsed": (
+            f"The noise has collapsed: the fit explains the data exactly with {used:.0f} of {n} degrees of freedom, and its "
+            "intervals mean nothing; raise `smoothness` or offer fewer basis functions."
+        ),
+        "null": "No basis function pays for itself: the answer is the model without any (bias only).",
+        "separable": (
+            "The terms kept separate the classes perfectly: only the prior holds their weights, and probabilities near 0 "
+            "and 1 should not be taken literally; check with method='nuts'."
+        ),
+    }.get(status)
+    if message is None and used > 0.5 * n:
+        message = (
+            f"The fit uses up the data: {used:.0f} degrees of freedom for {n} observations; its intervals are too narrow. "
+            "Raise `smoothness` or offer fewer basis functions."
+        )
+    if message is not None:
+        warnings.warn(message, FitWarning, stacklevel=4)
+
+
+def _checked_hyper(hyper: tuple[float, float] | None) -> tuple[float, float] | None:
+    if hyper is None:
+        return None
+    try:
+        a, b = (float(value) for value in hyper)
+    except (TypeError, ValueError):
+        raise ValueError(f"`hyper` is the pair (a, b) of a Gamma prior on the precisions, got {hyper!r}.") from None
+    if not (np.isfinite([a, b]).all() and a >= 0 and b >= 0):
+        raise ValueError(f"`hyper` needs a >= 0 and b >= 0, got ({a:g}, {b:g}).")
+    return a, b
+
+
+def _count(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or int(value) != value or value < least:
+        raise ValueError(f"`{name}` must be a whole number >= {least}, got {value!r}.")
+    return int(value)
+
+

@@ -1,0 +1,64 @@
+"""Plain NUTS of the same declaration: the exact posterior, for as long as it takes."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pymc as pm
+import pytensor
+import xarray as xr
+
+__all__ = ["NUTS"]
+
+_log = logging.getLogger("bayes_sparse")
+
+
+@dataclass(frozen=True)
+class NUTS:
+    """Samples a `pm.Model` with PyMC.
+
+    Attributes
+    ----------
+    tune : int
+        Warm-up steps a chain.
+    target_accept : float
+        Higher than PyMC's default: sparse priors have narrow corners.
+    """
+
+    tune: int = 1000
+    target_accept: float = 0.95
+
+    samples: ClassVar[bool] = True
+
+    def __call__(
+        self,
+        model: pm.Model,
+        *,
+        draws: int,
+        chains: int,
+        random_seed: int | None,
+        progressbar: bool,
+        sample_kwargs: dict[str, Any] | None,
+    ) -> xr.DataTree:
+        """Draw from the posterior."""
+        arguments: dict[str, Any] = {
+            "draws": draws,
+            "chains": chains,
+            "tune": self.tune,
+            "target_accept": self.target_accept,
+            "random_seed": random_seed,
+            "progressbar": progressbar,
+            "nuts_sampler": "pymc",
+        }
+        if shutil.which(pytensor.config.cxx or ""):
+            # Compiling a matrix product takes numba most of a minute the first time, a C++ compiler a few seconds.
+            arguments["compile_kwargs"] = {"mode": "CVM"}
+        else:
+            _log.info("Compiling the model for NUTS; the first time on a machine this takes about a minute.")
+        arguments |= sample_kwargs or {}
+        with model:
+            sampled: xr.DataTree = pm.sample(**arguments)
+        return sampled

@@ -1,0 +1,168 @@
+"""Predictions from a fitted tree: integrated over the weights, never plug-in.
+
+An evidence tree predicts from its moments: the predictor of a new row is normal, and the likelihood's mean and variance
+are averaged over it (in closed form for a normal likelihood, by Gauss-Hermite quadrature for the others). A NUTS tree
+predicts by averaging over its draws.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+from numpy.typing import NDArray
+
+from bayes_sparse import basis as bases
+from bayes_sparse import likelihoods
+from bayes_sparse.data import features_of, vector_of
+from bayes_sparse.design import FloatArray
+
+__all__ = ["predict"]
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_BLOCK = 2**21  # numbers held at once while averaging
+_FAR = 1e-3  # a row where every kept kernel is below this lies outside what the fit has seen
+
+type Moments = Callable[..., tuple[FloatArray, FloatArray]]
+
+
+def predict(
+    tree: xr.DataTree, X: Any = None, *, model: pm.Model | None = None, offset: Any = None, random_seed: int = 0
+) -> xr.Dataset:
+    """Predict new observations.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        From `bayes_sparse.fit`, also one read back with `xarray.open_datatree`.
+    X : array, DataFrame, Dataset or dict
+        New rows with the columns of the fit. For a `pm.Model` of your own: new values for its `pm.Data` by name, or None
+        for the rows it holds.
+    model : pymc.Model, optional
+        Your own model, when the tree came from one.
+    offset : array, optional
+        Known part of the predictor for the new rows.
+    random_seed : int
+        Only used for a `pm.Model` of your own whose likelihood's mean PyMC does not know.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``mean`` and ``sd`` of a new observation, parameter and noise uncertainty included; for two classes
+        ``probability`` (obs, class) and ``label``.
+    """
+    settings = _settings(tree)
+    if settings["model"] == "declared":
+        from bayes_sparse.declared import predict_declared
+
+        return predict_declared(tree, model, X, offset, random_seed)
+    if X is None:
+        raise ValueError(f"Nothing to predict: pass new rows with the columns {settings['columns'][:6]}.")
+    matrix, rows, dim = features_of(X, settings["columns"])
+    shift = np.zeros(len(matrix)) if offset is None else vector_of(offset, len(matrix), "offset")
+    basis = bases.from_settings(settings["basis"])
+    likelihood = likelihoods.from_settings(settings["likelihood"])
+    if "evidence" in tree.children:
+        mean, variance = _from_moments(tree, basis, matrix, shift, likelihood)
+    else:
+        mean, variance = _from_draws(tree, basis, matrix, shift, likelihood)
+    coords = {dim: rows}
+    if likelihood.name == "bernoulli":
+        classes = tree["constant_data"]["class"].to_numpy()
+        probability = np.stack([1 - mean, mean], axis=1)
+        return xr.Dataset(
+            {
+                "probability": ((dim, "class"), probability),
+                "label": ((dim,), classes[(mean > 0.5).astype(int)]),
+            },
+            coords={**coords, "class": classes},
+        )
+    return xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), np.sqrt(variance))}, coords=coords)
+
+
+def average(moments: Moments, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of an observation whose predictor is normal with the given mean and variance."""
+    eta = mean[:, None] + np.sqrt(variance)[:, None] * _NODES
+    level, spread = moments(eta)
+    centre = level @ _WEIGHTS
+    return centre, spread @ _WEIGHTS + ((level - centre[:, None]) ** 2) @ _WEIGHTS
+
+
+def _settings(tree: xr.DataTree) -> dict[str, Any]:
+    if not isinstance(tree, xr.DataTree) or "bayes_sparse" not in tree.attrs:
+        raise TypeError("predict takes a tree from bayes_sparse.fit; this has no 'bayes_sparse' attribute.")
+    settings: dict[str, Any] = json.loads(tree.attrs["bayes_sparse"])
+    return settings
+
+
+def _from_moments(
+    tree: xr.DataTree, basis: bases.Basis, X: NDArray[Any], offset: FloatArray, likelihood: likelihoods.Likelihood
+) -> tuple[FloatArray, FloatArray]:
+    evidence = tree["evidence"].to_dataset()
+    column = evidence["column"].to_numpy()
+    Phi = _columns(tree, basis, X, column, evidence.sizes["basis"])
+    mean = offset + Phi @ evidence["coordinate_mean"].to_numpy()
+    spread = Phi @ evidence["covariance_factor"].to_numpy()
+    variance = np.einsum("ij,ij->i", spread, spread)
+    nuisance = [float(evidence[name]) for name in likelihood.nuisance]
+    if likelihood.name == "normal":
+        return mean, variance + nuisance[0] ** 2
+    parts = [
+        average(lambda eta: likelihood.moments(eta, *nuisance), m, v)
+        for m, v in zip(_split(mean, len(_NODES)), _split(variance, len(_NODES)), strict=True)
+    ]
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+def _from_draws(
+    tree: xr.DataTree, basis: bases.Basis, X: NDArray[Any], offset: FloatArray, likelihood: likelihoods.Likelihood
+) -> tuple[FloatArray, FloatArray]:
+    posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
+    w = posterior["w"].transpose("basis", "sample").to_numpy()
+    bias = posterior["bias"].to_numpy() if "bias" in posterior else 0.0
+    nuisance = [posterior[name].to_numpy() for name in likelihood.nuisance]
+    means, variances = [], []
+    for rows in np.array_split(np.arange(len(X)), max(1, len(X) * w.shape[1] // _BLOCK)):
+        Phi = _columns(tree, basis, X[rows], np.arange(len(w)), len(w))
+        level, spread = likelihood.moments(offset[rows, None] + Phi @ w + bias, *nuisance)
+        means.append(level.mean(axis=1))
+        variances.append(np.broadcast_to(spread, level.shape).mean(axis=1) + level.var(axis=1))
+    return np.concatenate(means), np.concatenate(variances)
+
+
+def _columns(tree: xr.DataTree, basis: bases.Basis, X: NDArray[Any], column: NDArray[Any], M: int) -> FloatArray:
+    """The active columns of the design at new rows; a constant for those beyond the M basis functions."""
+    inside = column < M
+    out = np.ones((len(X), len(column)))
+    if basis.kernel:
+        constant = tree["constant_data"].to_dataset()
+        centres = constant["X"].to_numpy()
+        if "input_shift" in constant:
+            shift, scale = constant["input_shift"].to_numpy(), constant["input_scale"].to_numpy()
+            X, centres = (X - shift) / scale, (centres - shift) / scale
+        out[:, inside] = basis.matrix(X, centres[column[inside]])
+        if isinstance(basis, bases.rbf) and inside.any():
+            _warn_far(out[:, inside])
+    else:
+        out[:, inside] = basis.matrix(X, None)[:, column[inside]]
+    return out
+
+
+def _warn_far(kernels: FloatArray) -> None:
+    far = int(np.sum(kernels.max(axis=1) < _FAR))
+    if far:
+        warnings.warn(
+            f"{far} of {len(kernels)} rows lie far from every relevance vector: there the prediction falls back to the "
+            "bias, and its sd is too small (a relevance vector machine grows more certain away from its data).",
+            stacklevel=4,
+        )
+
+
+def _split(values: FloatArray, width: int) -> list[FloatArray]:
+    return np.array_split(values, max(1, len(values) * width // _BLOCK))

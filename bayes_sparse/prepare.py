@@ -1,0 +1,178 @@
+"""A table of features and a choice of basis become basis functions ready for a named model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_sparse import likelihoods
+from bayes_sparse.basis import Basis, check_kernel_size
+from bayes_sparse.data import Table, check_columns, labels_of, read_table, vector_of
+from bayes_sparse.design import FloatArray, column_moments
+from bayes_sparse.likelihoods import Likelihood
+
+__all__ = ["Prepared", "prepare"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Everything a named model needs to know about the data.
+
+    Attributes
+    ----------
+    table : Table
+        Features and target with their names.
+    y : array (n,)
+        Target as numbers; class labels as 0 and 1.
+    classes : array (2,), optional
+        The labels behind 0 and 1.
+    likelihood : Likelihood
+        Chosen or found.
+    basis : Basis
+        How features became basis functions.
+    Phi : array (n, M)
+        Basis functions before standardising (the user's own array for a linear basis).
+    names : list of str
+        Name of each basis function.
+    shift, scale : array (M,), optional
+        ``(Phi - shift) / scale`` is what the prior speaks of.
+    input_shift, input_scale : array (p,), optional
+        How features were standardised before a kernel was taken.
+    kept : bool array (M,)
+        Basis functions never pruned.
+    weights : array (n,), optional
+        Weight of each observation.
+    offset : array (n,)
+        Known part of the predictor.
+    """
+
+    table: Table
+    y: FloatArray
+    classes: NDArray[Any] | None
+    likelihood: Likelihood
+    basis: Basis
+    Phi: NDArray[Any]
+    names: list[str]
+    shift: FloatArray | None
+    scale: FloatArray | None
+    input_shift: FloatArray | None
+    input_scale: FloatArray | None
+    kept: NDArray[np.bool_]
+    weights: FloatArray | None
+    offset: FloatArray
+
+
+def prepare(
+    data: Any,
+    target: str | None,
+    likelihood: str | Likelihood,
+    basis: Basis,
+    keep: str | Sequence[str] | None,
+    weights: Any,
+    offset: Any,
+) -> Prepared:
+    """Read the data, decide the likelihood, expand the basis."""
+    aside = [name for name in (weights, offset) if isinstance(name, str)]
+    table, taken = read_table(data, target, aside)
+    y, classes, chosen = _target(table, likelihood)
+    weights = taken[weights] if isinstance(weights, str) else weights
+    offset = taken[offset] if isinstance(offset, str) else offset
+    Phi, names, shift, scale, input_shift, input_scale = _expand(table, basis)
+    return Prepared(
+        table=table,
+        y=y,
+        classes=classes,
+        likelihood=chosen,
+        basis=basis,
+        Phi=Phi,
+        names=names,
+        shift=shift,
+        scale=scale,
+        input_shift=input_shift,
+        input_scale=input_scale,
+        kept=_kept(keep, names),
+        weights=None if weights is None else vector_of(weights, table.n, "weights", positive=True),
+        offset=np.zeros(table.n) if offset is None else vector_of(offset, table.n, "offset"),
+    )
+
+
+def _target(
+    table: Table, likelihood: str | Likelihood
+) -> tuple[FloatArray, NDArray[Any] | None, Likelihood]:
+    """Target as numbers, class labels if it has any, and the likelihood; asks where two would be defensible."""
+    y, name = table.y, table.target
+    chosen = _without_doubt(y, name) if likelihood == "auto" else likelihoods.resolve(likelihood)
+    if chosen.name == "bernoulli":
+        codes, classes = labels_of(y, name)
+        return codes, classes, chosen
+    if y.dtype.kind not in "fiub":
+        raise ValueError(f"The target {name!r} holds labels, which the likelihood {chosen.name!r} cannot take.")
+    numbers = y.astype(float)
+    wrong = chosen.wrong(numbers)
+    if wrong:
+        raise ValueError(f"The likelihood {chosen.name!r} takes {wrong}; the target {name!r} holds other values.")
+    if chosen.name in ("normal", "student_t") and np.ptp(numbers) == 0:
+        raise ValueError(f"The target {name!r} is constant (always {numbers[0]:g}): there is nothing to explain.")
+    return numbers, None, chosen
+
+
+def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
+    distinct = len(np.unique(y.astype(str) if y.dtype.kind == "O" else y))
+    if y.dtype.kind == "f" and distinct > 2:
+        return likelihoods.normal()
+    if y.dtype.kind != "f" and distinct <= 2:
+        return likelihoods.bernoulli()
+    if y.dtype.kind in "iu":
+        what, say = f"whole numbers with {distinct} values", "'normal', 'poisson' or 'negative_binomial'"
+    elif y.dtype.kind == "f":
+        what, say = f"floats with {distinct} distinct values", "'bernoulli' for two classes, or 'normal'"
+    else:
+        what, say = f"{distinct} labels", "'bernoulli' after merging them into two classes"
+    raise ValueError(f"The target {name!r} holds {what}, which can mean several things: say likelihood={say}.")
+
+
+def _expand(
+    table: Table, basis: Basis
+) -> tuple[
+    NDArray[Any], list[str], FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None
+]:
+    """Basis functions, their names, and what standardises them (or the inputs of a kernel)."""
+    X = table.X
+    if basis.kernel:
+        check_kernel_size(table.n, table.n)
+        shift, scale = None, None
+        if basis.standardise:
+            shift, scale = column_moments(X)
+            scale = np.where(scale > 0, scale, 1.0)
+            X = (X - shift) / scale
+        X = np.ascontiguousarray(X, dtype=float)
+        return basis.matrix(X, X), basis.names(table.columns, list(table.rows)), None, None, shift, scale
+    Phi = basis.matrix(X, None)
+    names = basis.names(table.columns, list(table.rows)) or [f"f{j}" for j in range(Phi.shape[1])]
+    mean, sd = column_moments(Phi)
+    same = check_columns(Phi, names, sd, bias=basis.bias)
+    if same:
+        warnings.warn(
+            f"Columns {same[0][0]!r} and {same[0][1]!r} are the same"
+            + (f" (and {len(same) - 1} more pairs)" if len(same) > 1 else "")
+            + "; at most one of them is kept, and which one is arbitrary.",
+            stacklevel=2,
+        )
+    if not basis.standardise:
+        return Phi, names, None, None, None, None
+    # Without a bias, centring would change the model; scaling does not.
+    return Phi, names, mean if basis.bias else None, np.where(sd > 0, sd, 1.0), None, None
+
+
+def _kept(keep: str | Sequence[str] | None, names: list[str]) -> NDArray[np.bool_]:
+    wanted = [] if keep is None else [keep] if isinstance(keep, str) else list(keep)
+    unknown = [k for k in wanted if k not in names]
+    if unknown:
+        shown = ", ".join(names[:6]) + (" ..." if len(names) > 6 else "")
+        raise ValueError(f"`keep` names {unknown[0]!r}, which is not a basis function; there are {shown}.")
+    return np.isin(names, wanted) if wanted else np.zeros(len(names), dtype=bool)

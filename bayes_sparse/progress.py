@@ -1,0 +1,51 @@
+"""A progress line for anything that takes longer than a second; nothing for what does not."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+__all__ = ["FitProgress"]
+
+_PATIENCE = 1.0  # seconds before anything is shown
+
+
+class FitProgress:
+    """Shows iteration, objective and number of active terms of a running search.
+
+    Parameters
+    ----------
+    title : str
+        What is running.
+    enabled : bool
+        False shows nothing.
+    """
+
+    def __init__(self, title: str, enabled: bool) -> None:
+        self._title, self._enabled = title, enabled
+        self._started = time.perf_counter()
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> FitProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, iteration: int, objective: float, active: int) -> None:
+        """Report an iteration."""
+        if not self._enabled or time.perf_counter() - self._started < _PATIENCE:
+            return
+        if self._bar is None:
+            self._bar = Progress(
+                SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), refresh_per_second=5
+            )
+            self._bar.add_task(self._title)
+            self._bar.start()
+        text = f"{self._title}: iteration {iteration}, objective {objective:.2f}, {active} terms active"
+        self._bar.update(self._bar.task_ids[0], description=text)

@@ -1,0 +1,69 @@
+"""What is being fitted, and how its numbers go back to the user's own names and units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_sparse.design import FloatArray
+from bayes_sparse.graph import Slot
+from bayes_sparse.problem import Problem
+
+__all__ = ["Subject"]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A problem with its names.
+
+    Attributes
+    ----------
+    problem : Problem
+        What a method sees.
+    sparse, fixed : tuple of Slot
+        The variables behind the columns, under the user's names.
+    names : list of str
+        One name a basis function.
+    observed : str
+        Name of the observed variable.
+    obs_dim : str
+        Name of the dimension of observations.
+    obs : array (n,)
+        Labels of the observations.
+    unpack : callable
+        ``unpack(theta)`` gives nuisance parameters by name on their own scale.
+    settings : dict
+        What prediction needs to know beside numbers: likelihood, basis, columns. Stored as JSON.
+    shift, scale : array (M,), optional
+        Standardisation to be undone: w is reported as ``w / scale``, the bias less ``shift @ (w / scale)``.
+    constant_data : dict
+        More arrays to be stored, as ``name: (dims, values)``.
+    """
+
+    problem: Problem
+    sparse: tuple[Slot, ...]
+    fixed: tuple[Slot, ...]
+    names: list[str]
+    observed: str
+    obs_dim: str
+    obs: NDArray[Any]
+    unpack: Callable[[FloatArray], dict[str, NDArray[Any]]]
+    settings: dict[str, Any]
+    shift: FloatArray | None = None
+    scale: FloatArray | None = None
+    constant_data: dict[str, tuple[tuple[str, ...], NDArray[Any]]] | None = None
+
+    def in_users_units(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:
+        """Undo the standardisation on weights of the active columns ``index``, along the last axis."""
+        if self.scale is None:
+            return w
+        out = w.copy()
+        basis = index < self.problem.design.M
+        out[..., basis] /= self.scale[index[basis]]
+        if self.shift is not None:
+            out[..., ~basis] -= (out[..., basis] @ self.shift[index[basis]])[..., None]
+        return out

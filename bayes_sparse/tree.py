@@ -1,0 +1,262 @@
+"""The outcome of a fit as an `xarray.DataTree` that ArviZ takes as it is. The only file that builds one.
+
+Groups: ``posterior`` (draws of the terms kept and of the nuisance parameters), ``sample_stats``, ``log_likelihood``,
+``observed_data``, ``constant_data``, and ``evidence`` with one value a basis function. The root's attribute
+``bayes_sparse`` holds, as JSON, what prediction needs beside numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from bayes_sparse.approximations import Approximation, State
+from bayes_sparse.design import FloatArray
+from bayes_sparse.gaussian import Primal
+from bayes_sparse.graph import Slot
+from bayes_sparse.outcome import Outcome
+from bayes_sparse.subject import Subject
+
+__all__ = ["evidence_tree", "nuts_tree", "versions"]
+
+_LARGEST = 200 * 2**20  # bytes of pointwise log-likelihood that are still stored
+_log = logging.getLogger("bayes_sparse")
+
+type Variables = dict[str, tuple[tuple[str, ...], Any]]
+
+
+def evidence_tree(
+    subject: Subject,
+    approximation: Approximation,
+    outcome: Outcome,
+    attributes: dict[str, Any],
+    *,
+    draws: int,
+    chains: int,
+    rng: np.random.Generator,
+) -> xr.DataTree:
+    """Moments, and draws if any are asked for, of the Gaussian posterior an evidence method ended at."""
+    groups = {"evidence": _evidence(subject, approximation, outcome, attributes)}
+    if draws:
+        groups |= _draws(subject, approximation, outcome.state, draws, chains, rng)
+    return _assemble(subject, groups)
+
+
+def nuts_tree(
+    subject: Subject, sampled: xr.DataTree, attributes: dict[str, Any], log_likelihood: xr.Dataset | None
+) -> xr.DataTree:
+    """Draws of NUTS in the layout of an evidence tree: the same names, units and groups."""
+    posterior = sampled["posterior"].to_dataset()
+    if subject.scale is not None:
+        posterior = _undo_standardising(subject, posterior)
+    groups = {"posterior": posterior, "sample_stats": sampled["sample_stats"].to_dataset()}
+    if log_likelihood is not None:
+        groups["log_likelihood"] = log_likelihood
+    tree = _assemble(subject, groups)
+    tree["posterior"].attrs.update(attributes)
+    return tree
+
+
+@cache
+def versions() -> str:
+    """Versions of the packages a result depends on, as JSON."""
+    names = ("bayes_sparse", "pymc", "pytensor", "arviz", "numpy", "scipy", "xarray")
+    return json.dumps({name: version(name) for name in names})
+
+
+def _assemble(subject: Subject, groups: dict[str, xr.Dataset]) -> xr.DataTree:
+    obs = {subject.obs_dim: subject.obs}
+    dims = (subject.obs_dim,)
+    groups["observed_data"] = xr.Dataset({subject.observed: (dims, subject.problem.y)}, coords=obs)
+    constant = subject.constant_data or {}
+    coords: dict[str, Any] = {} if "X" not in constant else {**obs, "feature": subject.settings["columns"]}
+    groups["constant_data"] = xr.Dataset(
+        {name: (d, v) for name, (d, v) in constant.items() if name != "classes"}
+        | ({"class": (("class",), constant["classes"][1])} if "classes" in constant else {}),
+        coords=coords,
+    )
+    tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
+    tree.attrs["bayes_sparse"] = json.dumps(subject.settings)
+    return tree
+
+
+def _evidence(
+    subject: Subject, approximation: Approximation, outcome: Outcome, attributes: dict[str, Any]
+) -> xr.Dataset:
+    """One value a basis function, in the user's units; pruned ones have zero mean and infinite precision."""
+    state, M = outcome.state, subject.problem.design.M
+    index = state.index
+    basis = index < M
+    factor = subject.in_users_units(_factor(state).T, index).T
+    mean = subject.in_users_units(state.mean, index)
+    sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+    offset = np.concatenate([slot.mean.ravel() for slot in (*subject.sparse, *subject.fixed)])
+    mean = mean + offset[index]
+    alpha = state.alpha.copy()
+    if subject.scale is not None:
+        alpha[basis] *= subject.scale[index[basis]] ** 2
+
+    def spread(values: NDArray[Any], fill: float | bool) -> NDArray[Any]:
+        full = np.full(M, fill)
+        full[index[basis]] = values[basis]
+        return full
+
+    variables: Variables = {
+        "log_evidence": ((), state.log_evidence),
+        "objective": ((), state.objective),
+        "alpha": (("basis",), spread(alpha, np.inf)),
+        "mean": (("basis",), spread(mean, 0.0)),
+        "sd": (("basis",), spread(sd, 0.0)),
+        "gamma": (("basis",), spread(state.gamma, 0.0)),
+        "relevant": (("basis",), spread(np.ones(len(index), dtype=bool), False)),
+        "column": (("coordinate",), index),
+        "coordinate_mean": (("coordinate",), mean),
+        "covariance_factor": (("coordinate", "factor"), factor),
+        "history": (("iteration",), np.asarray(outcome.history)),
+    }
+    for slot in subject.fixed:
+        inside = (index >= slot.columns.start) & (index < slot.columns.stop)
+        dims = slot.dims if slot.dims is not None else tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
+        variables[slot.name] = (dims, mean[inside].reshape(slot.shape))
+        variables[f"{slot.name}_sd"] = (dims, sd[inside].reshape(slot.shape))
+    for name, value in subject.unpack(state.theta).items():
+        value = np.asarray(value)
+        variables[name] = (tuple(f"{name}_dim_{i}" for i in range(value.ndim)), value)
+    labels = np.array([*subject.names, *_fixed_names(subject)])[index]
+    coords = {"basis": np.array(subject.names), "coordinate": labels}
+    return xr.Dataset(variables, coords=coords, attrs={"approximation": approximation.name, **attributes})
+
+
+def _factor(state: State) -> FloatArray:
+    """F with F F' = Sigma over the active columns."""
+    if isinstance(state.posterior, Primal):
+        return state.posterior.factor
+    identity = np.eye(len(state.index))
+    covariance = state.posterior.solve(identity)
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _draws(
+    subject: Subject, approximation: Approximation, state: State, draws: int, chains: int, rng: np.random.Generator
+) -> dict[str, xr.Dataset]:
+    """Independent draws; nuisance parameters are drawn from the normal that the objective's curvature suggests."""
+    index, shape = state.index, (chains, draws)
+    z = rng.standard_normal((chains * draws, len(index)))
+    w = state.mean + z @ _factor(state).T
+    theta = _draw_theta(approximation, state, chains * draws, rng)
+    coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
+    variables: Variables = {}
+    offset = np.concatenate([slot.mean.ravel() for slot in (*subject.sparse, *subject.fixed)])
+    reported = (subject.in_users_units(w, index) + offset[index]).reshape(*shape, len(index))
+    for slot in (*subject.sparse, *subject.fixed):
+        _put(variables, coords, slot, reported, index)
+    for name, values in _unpacked(subject, theta).items():
+        extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
+        variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
+    log_q = -0.5 * (np.sum(z**2, axis=1) + len(index) * np.log(2 * np.pi) - state.posterior.log_determinant)
+    stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
+    groups = {"posterior": xr.Dataset(variables, coords=coords)}
+    pointwise, log_p = _log_likelihood(subject, state, w, theta)
+    if pointwise is not None and log_p is not None:
+        stats["log_p"] = (("chain", "draw"), log_p.reshape(shape))
+        groups["log_likelihood"] = xr.Dataset(
+            {subject.observed: (("chain", "draw", subject.obs_dim), pointwise.reshape(*shape, -1))},
+            coords={"chain": coords["chain"], "draw": coords["draw"], subject.obs_dim: subject.obs},
+        )
+    groups["sample_stats"] = xr.Dataset(
+        stats,
+        coords={"chain": coords["chain"], "draw": coords["draw"]},
+        attrs={"log_p": "log p(y|w) + log p(w|alpha) at the point values of alpha and nuisance parameters, normalised"},
+    )
+    return groups
+
+
+def _put(variables: Variables, coords: dict[str, Any], slot: Slot, draws: FloatArray, index: NDArray[np.intp]) -> None:
+    """A variable's draws under its own name; of a vector only the entries kept, so that no draw is a constant zero."""
+    inside = (index >= slot.columns.start) & (index < slot.columns.stop)
+    own, position = draws[..., inside], index[inside] - slot.columns.start
+    order = np.argsort(position)
+    own, position = own[..., order], position[order]
+    if not len(position):
+        return
+    if len(slot.shape) == 1:
+        dim = slot.dims[0] if slot.dims else f"{slot.name}_dim_0"
+        labels = np.asarray(slot.coords.get(dim, np.arange(slot.shape[0])))
+        variables[slot.name] = (("chain", "draw", dim), own)
+        coords[dim] = labels[position]
+        return
+    full = np.zeros((*draws.shape[:2], int(np.prod(slot.shape))))
+    full[..., position] = own
+    dims = slot.dims if slot.dims else tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
+    variables[slot.name] = (("chain", "draw", *dims), full.reshape(*draws.shape[:2], *slot.shape))
+    coords.update(slot.coords)
+
+
+def _draw_theta(approximation: Approximation, state: State, count: int, rng: np.random.Generator) -> FloatArray:
+    m = state.theta.size
+    if not m:
+        return np.empty((count, 0))
+    curvature = -approximation.curvature(state).diagonal()[-m:]
+    sd = np.where(curvature > 0, 1 / np.sqrt(np.maximum(curvature, 1e-300)), 0.0)
+    return np.asarray(state.theta + sd * rng.standard_normal((count, m)))
+
+
+def _unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:
+    if not theta.shape[1]:
+        return {}
+    rows = [subject.unpack(row) for row in theta]
+    return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+
+
+def _log_likelihood(
+    subject: Subject, state: State, w: FloatArray, theta: FloatArray
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Pointwise log-likelihood of every draw, and the log target at the point values of the hyper-parameters."""
+    problem, count = subject.problem, len(w)
+    need = 8 * count * problem.design.n
+    if need > _LARGEST:
+        _log.info(
+            "The pointwise log-likelihood would take %.0f MB and is left out, and log_p with it; ask for fewer draws to have it.",
+            need / 2**20,
+        )
+        return None, None
+    Phi = problem.design.columns(state.index)
+    pointwise = np.empty((count, problem.design.n))
+    log_p = np.empty(count)
+    weights = 1.0 if problem.weights is None else problem.weights
+    for s in range(count):
+        eta = problem.offset + Phi @ w[s]
+        at_mode = problem.log_density(eta, state.theta)
+        log_p[s] = np.sum(weights * at_mode)
+        pointwise[s] = at_mode if not theta.shape[1] else problem.log_density(eta, theta[s])
+    proper = state.alpha > 0
+    log_p += 0.5 * np.sum(np.log(state.alpha[proper] / (2 * np.pi))) - 0.5 * w**2 @ state.alpha
+    return pointwise, log_p
+
+
+def _undo_standardising(subject: Subject, posterior: xr.Dataset) -> xr.Dataset:
+    assert subject.scale is not None
+    scale = xr.DataArray(subject.scale, dims="basis", coords={"basis": posterior["basis"]})
+    posterior = posterior.assign(w=posterior["w"] / scale)
+    if "alpha" in posterior:
+        posterior = posterior.assign(alpha=posterior["alpha"] * scale**2)
+    if subject.shift is not None and "bias" in posterior:
+        shift = xr.DataArray(subject.shift, dims="basis", coords={"basis": posterior["basis"]})
+        posterior = posterior.assign(bias=posterior["bias"] - (posterior["w"] * shift).sum("basis"))
+    return posterior
+
+
+def _fixed_names(subject: Subject) -> list[str]:
+    names: list[str] = []
+    for slot in subject.fixed:
+        size = int(np.prod(slot.shape))
+        names += [slot.name] if not slot.shape else [f"{slot.name}[{i}]" for i in range(size)]
+    return names
