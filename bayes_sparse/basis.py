@@ -18,11 +18,21 @@ from numpy.typing import NDArray
 
 from bayes_sparse.design import FloatArray
 
-__all__ = ["Basis", "from_settings", "function", "inner_product", "linear", "polynomial", "precomputed", "rbf", "resolve"]
+__all__ = [
+    "Basis",
+    "from_settings",
+    "function",
+    "inner_product",
+    "linear",
+    "polynomial",
+    "precomputed",
+    "rbf",
+    "resolve",
+]
 
 
 @dataclass(frozen=True)
-class linear:  # noqa: N801 - a choice is written in lower case, like a function: basis.linear()
+class linear:
     """The features themselves.
 
     Attributes
@@ -59,7 +69,7 @@ class _Kernel:
 
 
 @dataclass(frozen=True)
-class rbf(_Kernel):  # noqa: N801
+class rbf(_Kernel):
     """Gaussian bumps on the training rows: ``exp(-||x - c||^2 / (2 width^2))``.
 
     Attributes
@@ -102,7 +112,7 @@ class rbf(_Kernel):  # noqa: N801
 
 
 @dataclass(frozen=True)
-class polynomial(_Kernel):  # noqa: N801
+class polynomial(_Kernel):
     """``(scale x'c + constant)^degree`` on the training rows.
 
     Attributes
@@ -132,7 +142,7 @@ class polynomial(_Kernel):  # noqa: N801
 
 
 @dataclass(frozen=True)
-class inner_product(_Kernel):  # noqa: N801
+class inner_product(_Kernel):
     """``x'c`` on the training rows.
 
     Attributes
@@ -151,7 +161,7 @@ class inner_product(_Kernel):  # noqa: N801
 
 
 @dataclass(frozen=True)
-class precomputed(linear):  # noqa: N801
+class precomputed(linear):
     """The columns of X are basis functions already; new data must come in the same form.
 
     Attributes
@@ -164,7 +174,7 @@ class precomputed(linear):  # noqa: N801
 
 
 @dataclass(frozen=True)
-class function:  # noqa: N801
+class function:
     """A function of yours from features to basis functions, stored by name so that a saved fit needs no pickle.
 
     Attributes
@@ -204,9 +214,7 @@ class function:  # noqa: N801
 
 type Basis = linear | rbf | polynomial | inner_product | precomputed | function
 
-_NAMED: dict[str, type[Any]] = {
-    c.__name__: c for c in (linear, rbf, polynomial, inner_product, precomputed, function)
-}
+_NAMED: dict[str, type[Any]] = {c.__name__: c for c in (linear, rbf, polynomial, inner_product, precomputed, function)}
 
 
 def resolve(basis: str | Basis | Callable[..., Any]) -> Basis:

@@ -7,12 +7,14 @@ that); matrix products stay in BLAS, because compiling one dense product costs m
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pymc.logprob.utils import CheckParameterValue
-from pytensor.graph.basic import Variable
+from pytensor.compile.maker import function as pytensor_function
+from pytensor.compile.mode import get_default_mode
+from pytensor.gradient import grad as gradient
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
@@ -21,14 +23,16 @@ from bayes_sparse.design import FloatArray
 
 __all__ = ["Compiled", "compile_pointwise"]
 
+type Variable = Any  # a PyTensor variable; its annotations know neither ndim nor dtype
 type Compiled = Callable[..., list[FloatArray]]
+
+# Rewrites of matrix products: nothing here has one, and looking for a BLAS to link costs time and prints warnings.
+_NOT_ELEMENTWISE = ("BlasOpt", "local_usmm")
 
 _cache: dict[Hashable, Compiled] = {}
 
 
-def compile_pointwise(
-    key: Hashable, build: Callable[[], tuple[Variable, Variable, Sequence[Variable]]]
-) -> Compiled:
+def compile_pointwise(key: Hashable, build: Callable[[], tuple[Variable, Variable, Sequence[Variable]]]) -> Compiled:
     """Compile a log-density and its derivatives, or return the function compiled before under the same key.
 
     Parameters
@@ -53,14 +57,13 @@ def compile_pointwise(
 def _compile(l: Variable, eta: Variable, inputs: Sequence[Variable]) -> Compiled:
     l = _without_checks(l)
     # Stabilise before differentiating: the gradient of log1p(-sigmoid(eta)) is 0/0 far out, that of -softplus is not.
-    l = rewrite_graph(l, include=("canonicalize", "stabilize", "specialize"), exclude=("BlasOpt",))
+    l = rewrite_graph(l, include=("canonicalize", "stabilize", "specialize"), exclude=_NOT_ELEMENTWISE)
     outputs = [l]
     for _ in range(3):
-        outputs.append(pt.grad(outputs[-1].sum(), eta, disconnected_inputs="ignore"))
+        outputs.append(gradient(outputs[-1].sum(), eta, disconnected_inputs="ignore"))
     outputs = [pt.broadcast_arrays(out, eta)[0] for out in outputs]
-    function = pytensor.function(
-        [eta, *inputs], outputs, on_unused_input="ignore"
-    )
+    mode = get_default_mode().excluding(*_NOT_ELEMENTWISE)
+    function = pytensor_function([eta, *inputs], outputs, mode=mode, on_unused_input="ignore")
 
     function.trust_input = True
 

@@ -2,26 +2,227 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import xarray as xr
+from numpy.typing import NDArray
+from pymc.distributions.continuous import FlatRV, HalfFlatRV
+from pytensor.compile.sharedvalue import SharedVariable
 
 from bayes_sparse.data import vector_of
-from bayes_sparse.graph import read_model
+from bayes_sparse.design import FloatArray
+from bayes_sparse.graph import Declared as Read
+from bayes_sparse.graph import Slot, read_model
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
+from bayes_sparse.quadrature import average
 from bayes_sparse.subject import Subject
+from bayes_sparse.tree import versions
 
 __all__ = ["declared_subject", "nuts_of_declared", "predict_declared"]
 
+_SIMULATIONS = 2000  # draws a row for the sd of a likelihood whose variance has no formula here
+_log = logging.getLogger("bayes_sparse")
 
-def declared_subject(declared: Declared, data: Any, weights: Any) -> Subject:
-    raise ValueError
 
-def nuts_of_declared(declared: Declared, data: Any, hyper: Any, method: NUTS, sampling: dict[str, Any]) -> xr.DataTree:
-    raise ValueError
+def declared_subject(declared: Declared, data: Any, weights: Any, hyper: tuple[float, float] | None) -> Subject:
+    """What the evidence methods fit; ``data`` are new values for the model's `pm.Data`, which stay set."""
+    _set_data(declared.model, data)
+    rows = None if weights is None else np.asarray(weights)
+    read = read_model(declared.model, declared.weights)
+    if rows is not None:
+        checked = vector_of(rows, read.problem.design.n, "weights", positive=True)
+        read = read_model(declared.model, declared.weights, observation_weights=checked)
+    _say_what_replaces_the_hyper_prior(read, hyper)
+    obs_dim = read.obs_dims[0] if read.obs_dims else f"{read.observed}_dim_0"
+    return Subject(
+        problem=read.problem,
+        sparse=read.sparse,
+        fixed=read.fixed,
+        names=[name for slot in read.sparse for name in _names(slot, alone=len(read.sparse) == 1)],
+        observed=read.observed,
+        obs_dim=obs_dim,
+        obs=read.obs_coords.get(obs_dim, np.arange(read.problem.design.n)),
+        unpack=read.unpack,
+        settings={"model": "declared", "likelihood": {"name": read.describe}, "weights": declared.weights},
+    )
 
-def predict_declared(tree: Any, model: Any, X: Any, offset: Any, random_seed: Any) -> xr.Dataset:
-    raise ValueError
+
+def nuts_of_declared(
+    declared: Declared, data: Any, hyper: tuple[float, float] | None, method: NUTS, sampling: dict[str, Any]
+) -> xr.DataTree:
+    """Sample the user's model as it stands."""
+    model = declared.model
+    if hyper is not None:
+        raise ValueError("A pm.Model of your own declares its own prior, and NUTS samples that: leave out `hyper`.")
+    flat = [rv.name for rv in model.free_RVs if isinstance(rv.owner.op, FlatRV | HalfFlatRV)]
+    precisions = {name for names in read_model(model, declared.weights).precision.values() for name in names}
+    improper = sorted(precisions & set(flat))
+    if improper:
+        raise ValueError(
+            f"The prior on {improper[0]!r} is flat, so the posterior is improper and NUTS on it means nothing; declare a proper "
+            "neighbour such as pm.Gamma(0.5, 0.005)."
+        )
+    _set_data(model, data)
+    started = time.perf_counter()
+    sampled = method(model, **sampling)
+    with model:
+        tree: xr.DataTree = pm.compute_log_likelihood(sampled, progressbar=False)
+    tree["posterior"].attrs.update(method="nuts", seconds=time.perf_counter() - started, versions=versions())
+    tree.attrs["bayes_sparse"] = json.dumps({"model": "declared", "weights": declared.weights})
+    return tree
+
+
+def predict_declared(tree: xr.DataTree, model: pm.Model | None, data: Any, offset: Any, random_seed: int) -> xr.Dataset:
+    """Predict from a fit of the user's own model, at the rows it holds or at new values of its `pm.Data`."""
+    if model is None:
+        raise ValueError(
+            "This tree came from a pm.Model of your own: pass that model too, predict(tree, X, model=model)."
+        )
+    if offset is not None:
+        raise ValueError("A pm.Model of your own has its offset inside; set it through its pm.Data.")
+    settings = json.loads(tree.attrs["bayes_sparse"])
+    with _new_values(model, data) as n:
+        if "evidence" not in tree.children:
+            return _from_draws(tree, model, random_seed)
+        read = read_model(model, settings["weights"], y=None if n is None else np.zeros(n))
+        return _from_moments(tree["evidence"].to_dataset(), read, random_seed)
+
+
+def _from_moments(evidence: xr.Dataset, read: Read, random_seed: int) -> xr.Dataset:
+    problem, theta = read.problem, np.atleast_1d(evidence["theta"].to_numpy())
+    column = evidence["column"].to_numpy()
+    prior = np.concatenate([slot.mean.ravel() for slot in (*read.sparse, *read.fixed)])
+    Phi = problem.design.columns(column)
+    eta = problem.offset + Phi @ (evidence["coordinate_mean"].to_numpy() - prior[column])
+    spread = Phi @ evidence["covariance_factor"].to_numpy()
+    variance = np.einsum("ij,ij->i", spread, spread)
+    dim = read.obs_dims[0] if read.obs_dims else f"{read.observed}_dim_0"
+    labels = read.obs_coords.get(dim)
+    rows = labels if labels is not None and len(labels) == len(eta) else np.arange(len(eta))
+    if read.describe == "bernoulli" and read.mean is not None:
+        one, _ = average(lambda e: (_by_node(read.mean, e, theta), np.zeros_like(e)), eta, variance)
+        return _classes(one, dim, rows)
+    if problem.normal:
+        sigma = np.exp(theta[0]) if theta.size else problem.sigma
+        return _moments(eta, np.sqrt(variance + sigma**2), dim, rows)
+    mean, sd = _simulated(read, eta, variance, theta, random_seed)
+    if read.mean is not None:
+        mean, _ = average(lambda e: (_by_node(read.mean, e, theta), np.zeros_like(e)), eta, variance)
+    return _moments(mean, sd, dim, rows)
+
+
+def _by_node(mean: Any, eta: FloatArray, theta: FloatArray) -> FloatArray:
+    return np.stack([mean(eta[:, j], theta) for j in range(eta.shape[1])], axis=1)
+
+
+def _simulated(
+    read: Read, eta: FloatArray, variance: FloatArray, theta: FloatArray, random_seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and sd of new observations drawn from the user's own distribution."""
+    rng = np.random.default_rng(random_seed)
+    total, square = np.zeros(len(eta)), np.zeros(len(eta))
+    first: FloatArray | None = None
+    for _ in range(_SIMULATIONS):
+        y = read.simulate(eta + np.sqrt(variance) * rng.standard_normal(len(eta)), theta, rng)
+        first = y.astype(float) if first is None else first
+        total += y - first
+        square += (y - first) ** 2
+    assert first is not None
+    mean = total / _SIMULATIONS
+    return first + mean, np.sqrt(np.maximum(square / _SIMULATIONS - mean**2, 0.0))
+
+
+def _from_draws(tree: xr.DataTree, model: pm.Model, random_seed: int) -> xr.Dataset:
+    with model:
+        drawn = pm.sample_posterior_predictive(tree, random_seed=random_seed, progressbar=False)
+    y = next(iter(drawn["posterior_predictive"].to_dataset().data_vars.values())).stack(sample=("chain", "draw"))
+    dim = str(y.dims[0])
+    rows, mean = y[dim].to_numpy() if dim in y.coords else np.arange(y.sizes[dim]), y.mean("sample").to_numpy()
+    observed = model.observed_RVs[0]
+    if observed.owner.op.name == "bernoulli":
+        return _classes(mean, dim, rows)
+    return _moments(mean, y.std("sample").to_numpy(), dim, rows)
+
+
+def _classes(one: FloatArray, dim: str, rows: NDArray[Any]) -> xr.Dataset:
+    return xr.Dataset(
+        {
+            "probability": ((dim, "class"), np.stack([1 - one, one], axis=1)),
+            "label": ((dim,), (one > 0.5).astype(int)),
+        },
+        coords={dim: rows, "class": [0, 1]},
+    )
+
+
+def _moments(mean: FloatArray, sd: FloatArray, dim: str, rows: NDArray[Any]) -> xr.Dataset:
+    return xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), sd)}, coords={dim: rows})
+
+
+def _names(slot: Slot, *, alone: bool) -> list[str]:
+    size = int(np.prod(slot.shape))
+    labels = slot.coords.get(slot.dims[0]) if slot.dims and len(slot.shape) == 1 else None
+    if labels is not None:
+        return [str(label) if alone else f"{slot.name}[{label}]" for label in labels]
+    return [f"{slot.name}[{i}]" for i in range(size)]
+
+
+def _say_what_replaces_the_hyper_prior(read: Read, hyper: tuple[float, float] | None) -> None:
+    for name, hypers in read.precision.items():
+        if hypers:
+            a, b = hyper or (0.0, 0.0)
+            _log.info(
+                "The evidence is maximised over the prior precisions of %s under a %s prior; the prior declared on %s is for NUTS.",
+                name,
+                f"Gamma({a:g}, {b:g})" if a or b else "flat",
+                ", ".join(hypers),
+            )
+
+
+def _data_of(model: pm.Model) -> dict[str, SharedVariable[Any, Any]]:
+    return {v.name: v for v in model.data_vars if isinstance(v, SharedVariable)}
+
+
+def _set_data(model: pm.Model, data: Any) -> None:
+    if data is None:
+        return
+    held = _data_of(model)
+    if not isinstance(data, dict):
+        raise TypeError(
+            "For a pm.Model of your own, data are new values for its pm.Data by name, {'X': ...}, or None; "
+            f"this model has {', '.join(held) or 'no pm.Data'}."
+        )
+    unknown = [name for name in data if name not in held]
+    if unknown:
+        raise ValueError(f"The model has no pm.Data {unknown[0]!r}; it has {', '.join(held) or 'none'}.")
+    with model:
+        pm.set_data(data)
+
+
+@contextmanager
+def _new_values(model: pm.Model, data: Any) -> Iterator[int | None]:
+    """Set new values for a while; gives the number of new rows, None when the model keeps its own."""
+    if data is None:
+        yield None
+        return
+    held = _data_of(model)
+    if not isinstance(data, dict):
+        tables = [name for name, v in held.items() if v.get_value(borrow=True).ndim == 2]
+        if len(tables) != 1:
+            raise TypeError("Give new rows by the name of the model's pm.Data: predict(tree, {'X': ...}, model=model).")
+        data = {tables[0]: np.asarray(data)}
+    before = {name: held[name].get_value() for name in data if name in held}
+    try:
+        _set_data(model, data)
+        yield len(np.asarray(next(iter(data.values()))))
+    finally:
+        if before:
+            with model:
+                pm.set_data(before)

@@ -121,7 +121,9 @@ def fit(
         model = registry.lookup("bayes_sparse.models", model, "model")()
     own = isinstance(model, Declared)
     chosen = _method(method, model, hyper, max_iterations, tolerance)
-    if own and (target is not None or basis != "linear" or keep is not None or likelihood != "auto" or offset is not None):
+    if own and (
+        target is not None or basis != "linear" or keep is not None or likelihood != "auto" or offset is not None
+    ):
         raise ValueError(
             "A pm.Model of your own says its target, likelihood, basis and offset itself; leave out target, likelihood, "
             "basis, keep and offset."
@@ -134,7 +136,7 @@ def fit(
         prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
         return _sample(model, prepared, hyper, chosen, sampling)
     if own:
-        subject = declared_subject(model, data, weights)
+        subject = declared_subject(model, data, weights, hyper)
     else:
         subject = model.subject(prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset))
     a, b = hyper or (0.0, 0.0)
@@ -232,7 +234,9 @@ def _method(
             )
         return chosen
     if hyper is not None and hyper[0] > 0 and hyper[1] == 0:
-        raise ValueError(f"hyper={hyper} drives every precision to infinity; give b > 0 too, or hyper=None for a flat one.")
+        raise ValueError(
+            f"hyper={hyper} drives every precision to infinity; give b > 0 too, or hyper=None for a flat one."
+        )
     if proper and chosen.needs_flat_hyper:
         raise ValueError(
             f"The method {type(chosen).__name__.lower()!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no precision is "
@@ -336,5 +340,3 @@ def _count(name: str, value: int, least: int) -> int:
     if isinstance(value, bool) or int(value) != value or value < least:
         raise ValueError(f"`{name}` must be a whole number >= {least}, got {value!r}.")
     return int(value)
-
-

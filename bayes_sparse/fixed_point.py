@@ -56,7 +56,9 @@ def iterate(
     return Outcome(state, history, converged)
 
 
-def noise_scale(approximation: Approximation, state: State, effective: Callable[[float, float, float], float]) -> FloatArray:
+def noise_scale(
+    approximation: Approximation, state: State, effective: Callable[[float, float, float], float]
+) -> FloatArray:
     """New nuisance parameters: a closed form for plain normal noise, a step uphill for anything else.
 
     ``effective(count, rss, df)`` is the method's formula for the noise variance.
@@ -77,9 +79,7 @@ def _start(problem: Problem) -> FloatArray:
     return np.maximum(mean_square, 1e-300) * problem.free.sum() / max(spread, 1e-300)
 
 
-def _step(
-    problem: Problem, approximation: Approximation, state: State, alpha: FloatArray, theta: FloatArray
-) -> State:
+def _step(problem: Problem, approximation: Approximation, state: State, alpha: FloatArray, theta: FloatArray) -> State:
     with np.errstate(divide="ignore"):
         move = np.where(state.free, np.log(alpha) - np.log(state.alpha), 0.0)
     move = np.clip(move, -5.0, 5.0)

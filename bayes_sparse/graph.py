@@ -176,7 +176,11 @@ class _PowerLaw:
 
 
 def read_model(
-    model: pm.Model, weights: str | None = None, *, observation_weights: FloatArray | None = None
+    model: pm.Model,
+    weights: str | None = None,
+    *,
+    observation_weights: FloatArray | None = None,
+    y: FloatArray | None = None,
 ) -> Declared:
     """Read a model with a sparse Gaussian prior and a linear predictor.
 
@@ -189,6 +193,8 @@ def read_model(
         same shape.
     observation_weights : array (n,), optional
         A weight of 2 counts an observation twice.
+    y : array, optional
+        Stands in for the observed values: for prediction at rows that have not been observed.
 
     Returns
     -------
@@ -202,7 +208,7 @@ def read_model(
     """
     observed = _observed(model)
     params = list(observed.owner.op.dist_params(observed.owner))
-    y = _number(model.rvs_to_values[observed])
+    y = _number(model.rvs_to_values[observed]) if y is None else y
     if y.ndim != 1:
         raise ValueError(f"The observed variable {observed.name!r} has {y.ndim} dimensions; it must have one.")
     weights_ = _check_weights(observation_weights, len(y))
@@ -355,9 +361,7 @@ def _has_own_precisions(model: pm.Model, rv: Var) -> bool:
 
 def _those(variables: Sequence[Var]) -> str:
     names = ", ".join(repr(rv.name) for rv in variables)
-    return (
-        f"the vectors with a Normal prior are {names}" if names else "the model has no vector with a Normal prior"
-    )
+    return f"the vectors with a Normal prior are {names}" if names else "the model has no vector with a Normal prior"
 
 
 def _not_linear(name: str) -> str:
@@ -367,9 +371,7 @@ def _not_linear(name: str) -> str:
     )
 
 
-def _nuisance_variables(
-    model: pm.Model, params: list[Var], eta: Var, latents: list[Var], n_sparse: int
-) -> list[Var]:
+def _nuisance_variables(model: pm.Model, params: list[Var], eta: Var, latents: list[Var], n_sparse: int) -> list[Var]:
     """Free variables that matter besides those in the predictor, in the model's order."""
     rvs = set(model.free_RVs)
     found: set[Var] = set()
@@ -491,9 +493,7 @@ def _slots(
     slots, start = [], 0
     for rv in latents:
         stop = start + int(np.prod(shapes[rv], dtype=int))
-        slots.append(
-            Slot(rv.name, shapes[rv], _dims(model, rv), _coords(model, rv), slice(start, stop), means[rv])
-        )
+        slots.append(Slot(rv.name, shapes[rv], _dims(model, rv), _coords(model, rv), slice(start, stop), means[rv]))
         start = stop
     return tuple(slots)
 
@@ -639,9 +639,7 @@ def _parts(variable: Var, kinds: Mapping[Var, str]) -> list[tuple[Var, FloatArra
             return [(inputs[0], -one)]
         case Elemwise(scalar_op=scalar.Mul()):
             factors = [_number(i) for i in inputs if kinds.get(i, "constant") == "constant"]
-            return [
-                (i, np.prod(np.broadcast_arrays(*factors), axis=0)) for i in inputs if kinds.get(i) == "affine"
-            ]
+            return [(i, np.prod(np.broadcast_arrays(*factors), axis=0)) for i in inputs if kinds.get(i) == "affine"]
         case Elemwise(scalar_op=scalar.TrueDiv()):
             return [(inputs[0], 1.0 / _number(inputs[1]))]
         case Elemwise(scalar_op=scalar.Identity() | scalar.Cast()) | ViewOp() | SpecifyShape():
@@ -817,9 +815,7 @@ def _unconstrained_start(model: pm.Model, rvs: list[Var]) -> list[FloatArray]:
     outputs = []
     for rv in rvs:
         given = model.rvs_to_initial_values.get(rv)
-        point = (
-            support_point(rv) if given is None or isinstance(given, str) else pt.as_tensor(given, dtype=rv.dtype)
-        )
+        point = support_point(rv) if given is None or isinstance(given, str) else pt.as_tensor(given, dtype=rv.dtype)
         [points[rv], *inputs] = _replaced([point, *rv.owner.inputs], points)
         transform = model.rvs_to_transforms[rv]
         outputs.append(points[rv] if transform is None else transform.forward(points[rv], *inputs))
@@ -908,9 +904,7 @@ class _Likelihood:
     @property
     def _normal(self) -> bool:
         mu, eta = self._params[0], self._eta
-        return (
-            isinstance(self._observed.owner.op, NormalRV) and mu is eta and not _reached(self._params[1:], {eta})
-        )
+        return isinstance(self._observed.owner.op, NormalRV) and mu is eta and not _reached(self._params[1:], {eta})
 
     def _normal_sigma(self) -> float | FloatArray | None:
         """Known noise of a normal likelihood, 1 if theta is its logarithm, None if it is neither."""
@@ -936,9 +930,7 @@ class _Likelihood:
     def _noise(self) -> Values:
         return self._nuisance.function([pt.cast(self._params[1], "float64")])
 
-    def pointwise(
-        self, eta: FloatArray, theta: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def pointwise(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Log-density and its first three derivatives along eta, observation by observation."""
         if self._normal:
             density, first, second, third = self._normal_pointwise(eta, theta)

@@ -32,7 +32,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class normal:  # noqa: N801 - a choice is written in lower case, like a function: likelihoods.normal()
+class normal:
     """``y ~ Normal(eta, sigma)``."""
 
     name: ClassVar[str] = "normal"
@@ -60,7 +60,7 @@ class normal:  # noqa: N801 - a choice is written in lower case, like a function
 
 
 @dataclass(frozen=True)
-class student_t:  # noqa: N801
+class student_t:
     """``y ~ StudentT(nu, eta, sigma)``: regression that does not follow outliers.
 
     Attributes
@@ -101,7 +101,7 @@ class student_t:  # noqa: N801
 
 
 @dataclass(frozen=True)
-class bernoulli:  # noqa: N801
+class bernoulli:
     """``y ~ Bernoulli(sigmoid(eta))``: two classes."""
 
     name: ClassVar[str] = "bernoulli"
@@ -130,7 +130,7 @@ class bernoulli:  # noqa: N801
 
 
 @dataclass(frozen=True)
-class poisson:  # noqa: N801
+class poisson:
     """``y ~ Poisson(exp(eta))``: counts; an exposure enters as ``offset=log(exposure)``."""
 
     name: ClassVar[str] = "poisson"
@@ -159,7 +159,7 @@ class poisson:  # noqa: N801
 
 
 @dataclass(frozen=True)
-class negative_binomial:  # noqa: N801
+class negative_binomial:
     """``y ~ NegativeBinomial(mu=exp(eta), alpha=dispersion)``: counts more spread out than a Poisson's."""
 
     name: ClassVar[str] = "negative_binomial"

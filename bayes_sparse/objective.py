@@ -38,9 +38,7 @@ class Objective:
     b: float = 0.0
     log_prior: Callable[[FloatArray], float] | None = None
 
-    def value(
-        self, log_evidence: float, posterior: Primal | Dual, free: NDArray[np.bool_], theta: FloatArray
-    ) -> float:
+    def value(self, log_evidence: float, posterior: Primal | Dual, free: NDArray[np.bool_], theta: FloatArray) -> float:
         """J from its parts; ``free`` says which of the posterior's columns have their precision estimated."""
         J, alpha = log_evidence, posterior.alpha
         if self.smoothness:

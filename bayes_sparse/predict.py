@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,14 @@ from numpy.typing import NDArray
 from bayes_sparse import basis as bases
 from bayes_sparse import likelihoods
 from bayes_sparse.data import features_of, vector_of
+from bayes_sparse.declared import predict_declared
 from bayes_sparse.design import FloatArray
+from bayes_sparse.quadrature import average_in_blocks
 
 __all__ = ["predict"]
 
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _BLOCK = 2**21  # numbers held at once while averaging
 _FAR = 1e-3  # a row where every kept kernel is below this lies outside what the fit has seen
-
-type Moments = Callable[..., tuple[FloatArray, FloatArray]]
 
 
 def predict(
@@ -59,8 +56,6 @@ def predict(
     """
     settings = _settings(tree)
     if settings["model"] == "declared":
-        from bayes_sparse.declared import predict_declared
-
         return predict_declared(tree, model, X, offset, random_seed)
     if X is None:
         raise ValueError(f"Nothing to predict: pass new rows with the columns {settings['columns'][:6]}.")
@@ -86,14 +81,6 @@ def predict(
     return xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), np.sqrt(variance))}, coords=coords)
 
 
-def average(moments: Moments, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of an observation whose predictor is normal with the given mean and variance."""
-    eta = mean[:, None] + np.sqrt(variance)[:, None] * _NODES
-    level, spread = moments(eta)
-    centre = level @ _WEIGHTS
-    return centre, spread @ _WEIGHTS + ((level - centre[:, None]) ** 2) @ _WEIGHTS
-
-
 def _settings(tree: xr.DataTree) -> dict[str, Any]:
     if not isinstance(tree, xr.DataTree) or "bayes_sparse" not in tree.attrs:
         raise TypeError("predict takes a tree from bayes_sparse.fit; this has no 'bayes_sparse' attribute.")
@@ -113,11 +100,7 @@ def _from_moments(
     nuisance = [float(evidence[name]) for name in likelihood.nuisance]
     if likelihood.name == "normal":
         return mean, variance + nuisance[0] ** 2
-    parts = [
-        average(lambda eta: likelihood.moments(eta, *nuisance), m, v)
-        for m, v in zip(_split(mean, len(_NODES)), _split(variance, len(_NODES)), strict=True)
-    ]
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+    return average_in_blocks(lambda eta: likelihood.moments(eta, *nuisance), mean, variance)
 
 
 def _from_draws(
@@ -162,7 +145,3 @@ def _warn_far(kernels: FloatArray) -> None:
             "bias, and its sd is too small (a relevance vector machine grows more certain away from its data).",
             stacklevel=4,
         )
-
-
-def _split(values: FloatArray, width: int) -> list[FloatArray]:
-    return np.array_split(values, max(1, len(values) * width // _BLOCK))

@@ -101,9 +101,7 @@ def prepare(
     )
 
 
-def _target(
-    table: Table, likelihood: str | Likelihood
-) -> tuple[FloatArray, NDArray[Any] | None, Likelihood]:
+def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDArray[Any] | None, Likelihood]:
     """Target as numbers, class labels if it has any, and the likelihood; asks where two would be defensible."""
     y, name = table.y, table.target
     chosen = _without_doubt(y, name) if likelihood == "auto" else likelihoods.resolve(likelihood)
@@ -138,9 +136,7 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
 
 def _expand(
     table: Table, basis: Basis
-) -> tuple[
-    NDArray[Any], list[str], FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None
-]:
+) -> tuple[NDArray[Any], list[str], FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
     """Basis functions, their names, and what standardises them (or the inputs of a kernel)."""
     X = table.X
     if basis.kernel:

@@ -119,6 +119,7 @@ def _evidence(
         "column": (("coordinate",), index),
         "coordinate_mean": (("coordinate",), mean),
         "covariance_factor": (("coordinate", "factor"), factor),
+        "theta": (("nuisance",), state.theta),
         "history": (("iteration",), np.asarray(outcome.history)),
     }
     for slot in subject.fixed:

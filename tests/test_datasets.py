@@ -306,9 +306,7 @@ def test_fetched_once_converted_and_kept(places, monkeypatch, sklearn_file):
 )
 def test_tampered_download_is_refused(places, monkeypatch, sklearn_file, tampered):
     monkeypatch.setattr(files, "_installed", lambda copy, sha256: None)
-    monkeypatch.setattr(
-        files, "_retrieve", lambda url, path: path.write_bytes(tampered(sklearn_file.read_bytes()))
-    )
+    monkeypatch.setattr(files, "_retrieve", lambda url, path: path.write_bytes(tampered(sklearn_file.read_bytes())))
     with pytest.raises(ValueError, match=r"https://\S+ does not hold the set 'wdbc' as we know it"):
         datasets.load("wdbc")
     assert list(places["cache"].iterdir()) == []
@@ -445,9 +443,7 @@ def test_mnist_is_fetched_checked_and_kept(places, monkeypatch):
         "labels.gz": gzip.compress(bytes(8) + bytes([7, 3])),
     }
     monkeypatch.setitem(MNIST, "mnist_test", {f: hashlib.sha256(c).hexdigest() for f, c in served.items()})
-    monkeypatch.setattr(
-        files, "_retrieve", lambda url, path: path.write_bytes(served[url.removeprefix(MNIST_URL)])
-    )
+    monkeypatch.setattr(files, "_retrieve", lambda url, path: path.write_bytes(served[url.removeprefix(MNIST_URL)]))
     frame = datasets.load("mnist_test")
     np.testing.assert_array_equal(frame.drop(columns="target").to_numpy().ravel(), images)
     assert frame.target.tolist() == [7, 3]

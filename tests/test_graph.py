@@ -297,9 +297,7 @@ PREDICTORS = {
     "column by column": lambda: sum(X[:, j] * w for j, w in enumerate(sparse_weights())),
     "in between": lambda: pm.Deterministic("eta", pm.Deterministic("part", X @ sparse_weights()) + 0.1),
     "standardised data": lambda: ((d := pm.Data("X", X)) - d.mean(0)) / 2.0 @ sparse_weights(),
-    "random slopes": lambda: (
-        X @ sparse_weights() + (Z * pm.Normal("slope", 0.2, 1.0, shape=(3, 2))[GROUP]).sum(-1)
-    ),
+    "random slopes": lambda: X @ sparse_weights() + (Z * pm.Normal("slope", 0.2, 1.0, shape=(3, 2))[GROUP]).sum(-1),
     "one column": lambda: X[:, :1] @ sparse_weights(p=1),
     "one column, summed": lambda: (X[:, :1] * sparse_weights()).sum(-1),
     "a mean": lambda: pt.mean(X * sparse_weights(), axis=1),
@@ -662,9 +660,7 @@ def test_refuses_a_model_without_a_sparse_prior():
     def build():
         pm.Normal("y", pm.Normal("b", 0, 1) + X @ pm.Normal("w", 0, 1, shape=P), 1.0, observed=REAL)
 
-    refused(
-        build, r"No sparse prior was found.* are 'w', .*bayes_sparse\.models\.Declared\(model, weights=\"w\"\)"
-    )
+    refused(build, r"No sparse prior was found.* are 'w', .*bayes_sparse\.models\.Declared\(model, weights=\"w\"\)")
     refused(build, "weights='v' does not name .* are 'w'", weights="v")
     refused(build, "weights='b' does not name", weights="b")
 
@@ -716,9 +712,7 @@ def test_refuses_missing_values():
     ids=["square", "nested", "nested, other length", "scalar", "random coefficients", "softmax"],
 )
 def test_refuses_a_predictor_that_is_not_linear(predictor):
-    refused(
-        lambda: pm.Normal("y", predictor(sparse_weights()), 1.0, observed=REAL), "need.* linear predictor|single"
-    )
+    refused(lambda: pm.Normal("y", predictor(sparse_weights()), 1.0, observed=REAL), "need.* linear predictor|single")
 
 
 def test_refuses_weights_in_two_predictors():

@@ -209,9 +209,7 @@ def find(bootstrap, machine, **options):
 
 
 def test_a_failing_shim_does_not_hide_the_next_python_on_path(bootstrap, machine, capsys):
-    script(
-        machine / "shims" / "python3.13", "#!/bin/sh\necho 'pyenv: python3.13: command not found' >&2\nexit 127\n"
-    )
+    script(machine / "shims" / "python3.13", "#!/bin/sh\necho 'pyenv: python3.13: command not found' >&2\nexit 127\n")
     good = fake(machine / "bin" / "python3.13", "3.13.2")
     assert find(bootstrap, machine) == good
     assert capsys.readouterr().out == f"Found Python 3.13.2 at {good}\n"
@@ -246,9 +244,7 @@ def test_an_activated_environment_is_not_made_from_itself(bootstrap, machine, mo
 
 def test_a_python_without_venv_is_used_only_to_name_the_package(bootstrap, machine):
     fake(machine / "bin" / "python3.13", "3.13.1", missing="ensurepip")
-    with pytest.raises(
-        bootstrap.SetupError, match=r"lacks the module ensurepip: install the package python3\.13-venv"
-    ):
+    with pytest.raises(bootstrap.SetupError, match=r"lacks the module ensurepip: install the package python3\.13-venv"):
         find(bootstrap, machine)
     complete = fake(machine / "bin" / "python3.12", "3.12.1")
     assert find(bootstrap, machine) == complete

@@ -123,7 +123,7 @@ class Exact:
         overlap = (beta * C) @ state.posterior.covariance
         S = full - beta * np.einsum("ij,ij->i", overlap, C)
         Q = beta * (self._moment - C @ state.mean)
-        lost = self.problem.free & (S < _LOST * full) & ((S <= 0) | (2 * Q**2 > S))
+        lost = self.problem.free & (_LOST * full > S) & ((S <= 0) | (2 * Q**2 > S))
         lost[state.index] = False
         if lost.any():
             self._recompute(state, np.flatnonzero(lost), S, Q, beta)
@@ -209,9 +209,7 @@ def _row_weights(problem: Problem) -> tuple[FloatArray | None, float]:
     return count / sigma**2, constant - float(count @ np.log(sigma))
 
 
-def _derivative(
-    f: Callable[[FloatArray], float], theta: FloatArray, order: int = 1, step: float = 1e-4
-) -> float:
+def _derivative(f: Callable[[FloatArray], float], theta: FloatArray, order: int = 1, step: float = 1e-4) -> float:
     """Derivative of a one-dimensional log prior by central differences: smooth, cheap, and given by the user."""
     up, down = f(theta + step), f(theta - step)
     if order == 1:

@@ -120,7 +120,7 @@ class Approximation(Protocol):
 
 
 def precision_slope(state: State, smoothness: float, a: float, b: float) -> FloatArray:
-    """dJ / d log alpha over the active columns, H held fixed."""
+    """DJ / d log alpha over the active columns, H held fixed."""
     alpha = state.alpha
     slope = 0.5 * (1 - alpha * (state.variance + state.mean**2)) + a - b * alpha
     if smoothness:

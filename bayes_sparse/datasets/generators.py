@@ -228,9 +228,7 @@ def _check(n: int, noise: float = 0.0) -> None:
 def _check_sparse(n: int, p: int, k: int, correlation: float, n_test: int) -> None:
     _check(n)
     if not 0 <= k <= p or p < 1:
-        raise ValueError(
-            f"k is {k} and p is {p}, but 0 <= k <= p and p >= 1 are needed: k of the p features matter."
-        )
+        raise ValueError(f"k is {k} and p is {p}, but 0 <= k <= p and p >= 1 are needed: k of the p features matter.")
     if not -1 < correlation < 1:
         raise ValueError(f"correlation is {correlation}, but it must lie strictly between -1 and 1.")
     if n_test < 0:

@@ -134,9 +134,7 @@ MNIST: dict[str, dict[str, str]] = {
         "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
     },
 }
-MNIST_URL = (
-    "https://ossci-datasets.s3.amazonaws.com/mnist/"  # the mirror torchvision reads, with the same MD5 sums
-)
+MNIST_URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"  # the mirror torchvision reads, with the same MD5 sums
 
 _CELL = "radius texture perimeter area smoothness compactness concavity concave_points symmetry fractal_dim"
 _CELLS = " ".join(f"{name}_{kind}" for kind in ("mean", "se", "worst") for name in _CELL.split())
@@ -198,8 +196,7 @@ COPIES: dict[str, Copy] = {
         "amritmaj/SVM-Tree",
         "d7feedb491255e60379f18a082af7810f3b93801",
         "heart.dat",
-        "age sex chest_pain rest_bp chol fasting_sugar rest_ecg max_hr exercise_angina oldpeak slope "
-        "n_vessels thal",
+        "age sex chest_pain rest_bp chol fasting_sugar rest_ecg max_hr exercise_angina oldpeak slope n_vessels thal",
         skip=1,
     ),
     "hepatitis": Copy(
