@@ -97,7 +97,7 @@ class rbf(_Kernel):
         """Kernel of the rows of X with the centres."""
         assert centres is not None
         scale = self.width * np.sqrt(2.0)
-        # Distances from a common middle lose fewer digits; a product of blocks is far faster than a difference of all pairs.
+        # Distances from a common middle lose fewer digits; one matrix product is far faster than all differences.
         middle = centres.mean(axis=0)
         A, C = (X - middle) / scale, (centres - middle) / scale
         out: FloatArray = A @ (2 * C.T)
@@ -200,8 +200,8 @@ class function:
         out = np.asarray(_import(self.call)(X), dtype=float)
         if out.ndim != 2 or len(out) != len(X):
             raise ValueError(
-                f"The basis function {self.call!r} must give a 2-D array with {len(X)} rows, one a row of X; it gave an "
-                f"array of shape {out.shape}."
+                f"The basis function {self.call!r} must give a 2-D array with {len(X)} rows, one a row of X; it gave "
+                f"an array of shape {out.shape}."
             )
         if not np.isfinite(out).all():
             raise ValueError(f"The basis function {self.call!r} gave NaN or infinite values; it must not.")
@@ -219,7 +219,7 @@ _NAMED: dict[str, type[Any]] = {c.__name__: c for c in (linear, rbf, polynomial,
 
 def resolve(basis: str | Basis | Callable[..., Any]) -> Basis:
     """Turn a name or a function into a basis; a basis stays as it is."""
-    if isinstance(basis, tuple(_NAMED.values())):
+    if isinstance(basis, linear | rbf | polynomial | inner_product | precomputed | function):
         return basis
     if callable(basis) and not isinstance(basis, type):
         return function(basis)  # type: ignore[arg-type]
@@ -229,7 +229,8 @@ def resolve(basis: str | Basis | Callable[..., Any]) -> Basis:
         close = get_close_matches(str(basis), _NAMED, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ValueError(
-            f"There is no basis {basis!r}; there are {', '.join(sorted(_NAMED))}, or an importable function of yours.{hint}"
+            f"There is no basis {basis!r}; there are {', '.join(sorted(_NAMED))}, "
+            f"or an importable function of yours.{hint}"
         )
     if basis == "rbf":
         raise ValueError("The basis 'rbf' needs its width in the units of X: basis=bs.basis.rbf(width=...).")
@@ -256,8 +257,8 @@ def check_kernel_size(n: int, m: int) -> None:
     need, have = 8 * n * m, _physical_memory()
     if need > have // 2:
         raise ValueError(
-            f"The kernel matrix of {n:,} rows by {m:,} centres would take {need / 2**30:.1f} GiB, more than half of this "
-            f"machine's {have / 2**30:.1f} GiB; use fewer rows as centres (a sample of the data) or basis='linear'."
+            f"The kernel matrix of {n:,} rows by {m:,} centres would take {need / 2**30:.1f} GiB, more than half of "
+            f"this machine's {have / 2**30:.1f} GiB; use a sample of the rows, or basis='linear'."
         )
 
 
@@ -272,8 +273,8 @@ def _importable_name(call: Callable[..., Any]) -> str:
     module, name = getattr(call, "__module__", None), getattr(call, "__qualname__", "")
     if module in (None, "__main__") or "<" in name:
         raise ValueError(
-            f"The basis function {name or call!r} cannot be imported again by name; put it at the top level of a module, so "
-            "that a saved fit can find it."
+            f"The basis function {name or call!r} cannot be imported again by name; put it at the top level of a "
+            "module, so that a saved fit can find it."
         )
     return f"{module}:{name}"
 

@@ -49,21 +49,21 @@ def compile_pointwise(key: Hashable, build: Callable[[], tuple[Variable, Variabl
         ``f(eta, *inputs) -> [l, l', l'', l''']``, each of the length of eta.
     """
     if key not in _cache:
-        l, eta, inputs = build()
-        _cache[key] = _compile(l, eta, inputs)
+        _cache[key] = _compile(*build())
     return _cache[key]
 
 
-def _compile(l: Variable, eta: Variable, inputs: Sequence[Variable]) -> Compiled:
-    l = _without_checks(l)
+def _compile(density: Variable, eta: Variable, inputs: Sequence[Variable]) -> Compiled:
+    density = _without_checks(density)
     # Stabilise before differentiating: the gradient of log1p(-sigmoid(eta)) is 0/0 far out, that of -softplus is not.
-    l = rewrite_graph(l, include=("canonicalize", "stabilize", "specialize"), exclude=_NOT_ELEMENTWISE)
-    outputs = [l]
+    density = rewrite_graph(density, include=("canonicalize", "stabilize", "specialize"), exclude=_NOT_ELEMENTWISE)
+    outputs = [density]
     for _ in range(3):
         outputs.append(gradient(outputs[-1].sum(), eta, disconnected_inputs="ignore"))
     outputs = [pt.broadcast_arrays(out, eta)[0] for out in outputs]
-    mode = get_default_mode().excluding(*_NOT_ELEMENTWISE)
-    function = pytensor_function([eta, *inputs], outputs, mode=mode, on_unused_input="ignore")
+    mode: Any = get_default_mode()  # type: ignore[no-untyped-call]
+    elementwise = mode.excluding(*_NOT_ELEMENTWISE)
+    function = pytensor_function([eta, *inputs], outputs, mode=elementwise, on_unused_input="ignore")
 
     function.trust_input = True
 

@@ -72,7 +72,8 @@ def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tupl
     if isinstance(data, tuple):
         if len(data) != 2:
             raise ValueError(f"Data given as a tuple must be (X, y), two things; this one has {len(data)}.")
-        table, taken = _from_pair(*data, target), {}
+        table = _from_pair(*data, target)
+        taken: dict[str, NDArray[Any]] = {}
     else:
         table, taken = _from_frame(data, target, aside)
     missing = [name for name in aside if name not in taken]
@@ -97,7 +98,8 @@ def features_of(X: Any, columns: list[str]) -> tuple[NDArray[Any], NDArray[Any],
         matrix, found, rows, dim = _array_parts(X)
         if matrix.shape[1] != len(columns):
             raise ValueError(
-                f"New data must have the {len(columns)} columns of the fit ({_listed(columns)}); it has {matrix.shape[1]}."
+                f"New data must have the {len(columns)} columns of the fit ({_listed(columns)}); it has "
+                f"{matrix.shape[1]}."
             )
         if found is not None and sorted(found) != sorted(columns):
             raise ValueError(
@@ -202,7 +204,8 @@ def _dataset_parts(data: xr.Dataset) -> tuple[dict[str, NDArray[Any]], NDArray[A
             parts.update({str(label): matrix[:, j] for j, label in enumerate(labels)})
         else:
             raise ValueError(
-                f"The variable {name!r} has dims {tuple(variable.dims)}; a feature needs the dim {dim!r} of the observations."
+                f"The variable {name!r} has dims {tuple(variable.dims)}; a feature needs the dim {dim!r} of the "
+                "observations."
             )
     rows = data[dim].to_numpy() if dim in data.coords else np.arange(data.sizes[dim])
     return parts, rows, dim
@@ -288,8 +291,8 @@ def check_columns(X: NDArray[Any], names: list[str], scale: FloatArray, *, bias:
     constant = np.flatnonzero(scale == 0)
     if bias and len(constant):
         raise ValueError(
-            f"Constant columns cannot be told from the bias: {_listed([names[j] for j in constant])}; drop them, or fit "
-            "without a bias: basis=bs.basis.linear(bias=False, standardise=False)."
+            f"Constant columns cannot be told from the bias: {_listed([names[j] for j in constant])}; drop them, or "
+            "fit without a bias: basis=bs.basis.linear(bias=False, standardise=False)."
         )
     # Equal columns have equal products with any vector: sort those, then compare in full only where they agree.
     probe = np.cos(np.arange(1.0, len(X) + 1))

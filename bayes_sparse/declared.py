@@ -67,8 +67,8 @@ def nuts_of_declared(
     improper = sorted(precisions & set(flat))
     if improper:
         raise ValueError(
-            f"The prior on {improper[0]!r} is flat, so the posterior is improper and NUTS on it means nothing; declare a proper "
-            "neighbour such as pm.Gamma(0.5, 0.005)."
+            f"The prior on {improper[0]!r} is flat, so the posterior is improper and NUTS on it means nothing; "
+            "declare a proper neighbour such as pm.Gamma(0.5, 0.005)."
         )
     _set_data(model, data)
     started = time.perf_counter()
@@ -179,15 +179,16 @@ def _say_what_replaces_the_hyper_prior(read: Read, hyper: tuple[float, float] | 
         if hypers:
             a, b = hyper or (0.0, 0.0)
             _log.info(
-                "The evidence is maximised over the prior precisions of %s under a %s prior; the prior declared on %s is for NUTS.",
+                "The evidence is maximised over the prior precisions of %s under a %s prior; "
+                "the prior declared on %s is for NUTS.",
                 name,
                 f"Gamma({a:g}, {b:g})" if a or b else "flat",
                 ", ".join(hypers),
             )
 
 
-def _data_of(model: pm.Model) -> dict[str, SharedVariable[Any, Any]]:
-    return {v.name: v for v in model.data_vars if isinstance(v, SharedVariable)}
+def _data_of(model: pm.Model) -> dict[str, Any]:
+    return {str(v.name): v for v in model.data_vars if isinstance(v, SharedVariable)}
 
 
 def _set_data(model: pm.Model, data: Any) -> None:

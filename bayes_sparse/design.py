@@ -8,6 +8,7 @@ needs is a method of this class; small designs are standardised once and kept, l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ class Design:
         scale: FloatArray | None = None,
         extra: FloatArray | None = None,
     ) -> None:
-        self.n, self.M = X.shape
+        self.n, self.M = int(X.shape[0]), int(X.shape[1])
         self.extra = np.empty((self.n, 0)) if extra is None else np.asarray(extra, dtype=float)
         self.shift, self.scale = shift, scale
         plain = shift is None and scale is None and X.dtype == np.float64
@@ -53,7 +54,7 @@ class Design:
     @property
     def q(self) -> int:
         """Number of extra columns."""
-        return self.extra.shape[1]
+        return int(self.extra.shape[1])
 
     @property
     def width(self) -> int:
@@ -150,13 +151,15 @@ class Design:
             yield rows, self._standardise(self._X[rows], slice(None))
 
 
-def column_moments(X: NDArray[np.generic]) -> tuple[FloatArray, FloatArray]:
+def column_moments(X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of each column, in row blocks: no temporary of the size of X."""
-    n, width = X.shape
+    n, width = int(X.shape[0]), int(X.shape[1])
     step = max(64, _BLOCK_BYTES // (8 * max(width, 1)))
     blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-    mean = sum((X[rows].sum(axis=0, dtype=float) for rows in blocks), np.zeros(width)) / n
-    square = np.zeros(width)
+    mean, square = np.zeros(width), np.zeros(width)
+    for rows in blocks:
+        mean += np.add.reduce(X[rows], axis=0, dtype=float)
+    mean /= n
     for rows in blocks:
         centred = X[rows] - mean
         square += np.einsum("ij,ij->j", centred, centred)

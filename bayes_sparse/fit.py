@@ -64,11 +64,11 @@ def fit(
     Parameters
     ----------
     model : str, model object or pymc.Model
-        A name from `bayes_sparse.models` (``"ard_gaussian"``), one of its objects with settings of its own, or any `pm.Model`
-        with a sparse Gaussian prior and a linear predictor.
+        A name from `bayes_sparse.models` (``"ard_gaussian"``), one of its objects with settings of its own, or any
+        `pm.Model` with a sparse Gaussian prior and a linear predictor.
     data : tuple, DataFrame, Dataset or dict
-        ``(X, y)``; a pandas or polars DataFrame or an xarray Dataset with ``target``; for a `pm.Model` None, or new values
-        for its `pm.Data` by name.
+        ``(X, y)``; a pandas or polars DataFrame or an xarray Dataset with ``target``; for a `pm.Model` None, or new
+        values for its `pm.Data` by name.
     method : str or method object
         ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"`` or ``"nuts"``.
     target : str, optional
@@ -79,10 +79,11 @@ def fit(
     basis : str, basis or callable
         ``"linear"``, ``bs.basis.rbf(width=...)``, ``bs.basis.polynomial()`` ..., or an importable function.
     hyper : (float, float), optional
-        Shape and rate of the Gamma prior on precisions. None: flat (0, 0) for evidence methods, a proper neighbour for NUTS.
+        Shape and rate of the Gamma prior on precisions. None: flat (0, 0) for evidence methods, a proper neighbour for
+        NUTS.
     smoothness : "auto" or float
-        Cost of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds stay
-        rare; 0 is the pure method.
+        Cost of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
+        stay rare; 0 is the pure method.
     keep : str or sequence of str, optional
         Basis functions never pruned.
     weights : array or column name, optional
@@ -103,7 +104,8 @@ def fit(
     Returns
     -------
     xarray.DataTree
-        Groups posterior, sample_stats, log_likelihood, observed_data, constant_data and, for evidence methods, evidence.
+        Groups posterior, sample_stats, log_likelihood, observed_data, constant_data and, for evidence methods,
+        evidence.
 
     Examples
     --------
@@ -115,30 +117,33 @@ def fit(
     """
     hyper = _checked_hyper(hyper)
     draws, chains = _count("draws", draws, 0), _count("chains", chains, 1)
-    if isinstance(model, pm.Model):
-        model = Declared(model)
+    chosen_model: Any = Declared(model) if isinstance(model, pm.Model) else model
     if isinstance(model, str):
-        model = registry.lookup("bayes_sparse.models", model, "model")()
-    own = isinstance(model, Declared)
-    chosen = _method(method, model, hyper, max_iterations, tolerance)
-    if own and (
-        target is not None or basis != "linear" or keep is not None or likelihood != "auto" or offset is not None
-    ):
+        chosen_model = registry.lookup("bayes_sparse.models", model, "model")()
+    own = isinstance(chosen_model, Declared)
+    chosen = _method(method, chosen_model, hyper, max_iterations, tolerance)
+    if own and not (target is keep is offset is None and basis == "linear" and likelihood == "auto"):
         raise ValueError(
-            "A pm.Model of your own says its target, likelihood, basis and offset itself; leave out target, likelihood, "
-            "basis, keep and offset."
+            "A pm.Model of your own says its target, likelihood, basis and offset itself; leave out target, "
+            "likelihood, basis, keep and offset."
         )
     if isinstance(chosen, NUTS):
-        sampling = {"draws": draws, "chains": chains, "random_seed": random_seed, "progressbar": progressbar}
-        sampling["sample_kwargs"] = sample_kwargs
+        sampling = {
+            "draws": draws,
+            "chains": chains,
+            "random_seed": random_seed,
+            "progressbar": progressbar,
+            "sample_kwargs": sample_kwargs,
+        }
         if own:
-            return nuts_of_declared(model, data, hyper, chosen, sampling)
+            return nuts_of_declared(chosen_model, data, hyper, chosen, sampling)
         prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
-        return _sample(model, prepared, hyper, chosen, sampling)
+        return _sample(chosen_model, prepared, hyper, chosen, sampling)
     if own:
-        subject = declared_subject(model, data, weights, hyper)
+        subject = declared_subject(chosen_model, data, weights, hyper)
     else:
-        subject = model.subject(prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset))
+        prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
+        subject = chosen_model.subject(prepared)
     a, b = hyper or (0.0, 0.0)
     cost = _smoothness(smoothness, subject.problem, flat=not (a or b))
     return _maximise(
@@ -192,8 +197,8 @@ def _sample(
     if hyper is None:
         hyper = model.proper_hyper
         _log.info(
-            "NUTS needs a proper prior on the precisions: Gamma(%g, %g) stands in for the flat one of the evidence methods; "
-            "hyper=(a, b) chooses another.",
+            "NUTS needs a proper prior on the precisions: Gamma(%g, %g) stands in for the flat one of the evidence "
+            "methods; hyper=(a, b) chooses another.",
             *hyper,
         )
     declaration = model.declare(prepared, hyper)
@@ -229,8 +234,8 @@ def _method(
         if hyper is not None and not (hyper[0] > 0 and hyper[1] > 0):
             a, b = getattr(model, "proper_hyper", (0.5, 0.005))
             raise ValueError(
-                f"hyper={hyper} is an improper prior: the posterior under NUTS would be improper too; a proper neighbour is "
-                f"hyper=({a:g}, {b:g})."
+                f"hyper={hyper} is an improper prior: the posterior under NUTS would be improper too; a proper "
+                f"neighbour is hyper=({a:g}, {b:g})."
             )
         return chosen
     if hyper is not None and hyper[0] > 0 and hyper[1] == 0:
@@ -239,8 +244,8 @@ def _method(
         )
     if proper and chosen.needs_flat_hyper:
         raise ValueError(
-            f"The method {type(chosen).__name__.lower()!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no precision is "
-            "ever infinite, so there is nothing to add or delete; use method='mackay' or 'em'."
+            f"The method {type(chosen).__name__.lower()!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no "
+            "precision is ever infinite, so there is nothing to add or delete; use method='mackay' or 'em'."
         )
     limits: dict[str, Any] = {}
     if max_iterations is not None:
@@ -255,9 +260,9 @@ def _method(
 def _smoothness(smoothness: str | float, problem: Problem, *, flat: bool) -> float:
     """The price of a degree of freedom in nats.
 
-    Automatic: M basis functions that have nothing to do with the target reach, by chance, a largest squared z-score of about
-    2 log M - log log M. A basis function enters when its own exceeds 1 + 2c, so c is set to make these equal. A user who
-    gives a proper hyper-prior has chosen another guard, and pays nothing.
+    Automatic: M basis functions that have nothing to do with the target reach, by chance, a largest squared z-score of
+    about 2 log M - log log M. A basis function enters when its own exceeds 1 + 2c, so c is set to make these equal. A
+    user who gives a proper hyper-prior has chosen another guard, and pays nothing.
     """
     if isinstance(smoothness, str):
         if smoothness != "auto":
@@ -287,15 +292,10 @@ def _status(problem: Problem, outcome: Outcome) -> Status:
 def _separates(problem: Problem, outcome: Outcome) -> bool:
     """Whether the fit puts every observation of a two-valued target on its own side of a threshold."""
     eta = outcome.state.eta
-    if eta is None or state_has_nuisance(outcome) or not np.isin(problem.y, (0.0, 1.0)).all():
+    if eta is None or outcome.state.theta.size or not np.isin(problem.y, (0.0, 1.0)).all():
         return False
     ones = problem.y == 1
     return bool(ones.any() and not ones.all() and eta[ones].min() > 0 > eta[~ones].max())
-
-
-def state_has_nuisance(outcome: Outcome) -> bool:
-    """Whether the likelihood has parameters of its own beside the predictor."""
-    return bool(outcome.state.theta.size)
 
 
 def _warn(status: Status, problem: Problem, outcome: Outcome, approximation: Approximation, method: str) -> None:
@@ -306,19 +306,19 @@ def _warn(status: Status, problem: Problem, outcome: Outcome, approximation: App
             f"{outcome.state.objective:.4g}); raise max_iterations or tolerance."
         ),
         "noise_collapsed": (
-            f"The noise has collapsed: the fit explains the data exactly with {used:.0f} of {n} degrees of freedom, and its "
-            "intervals mean nothing; raise `smoothness` or offer fewer basis functions."
+            f"The noise has collapsed: the fit explains the data exactly with {used:.0f} of {n} degrees of freedom, "
+            "and its intervals mean nothing; raise `smoothness` or offer fewer basis functions."
         ),
         "null": "No basis function pays for itself: the answer is the model without any (bias only).",
         "separable": (
-            "The terms kept separate the classes perfectly: only the prior holds their weights, and probabilities near 0 "
-            "and 1 should not be taken literally; check with method='nuts'."
+            "The terms kept separate the classes perfectly: only the prior holds their weights, and probabilities "
+            "near 0 and 1 should not be taken literally; check with method='nuts'."
         ),
     }.get(status)
     if message is None and used > 0.5 * n:
         message = (
-            f"The fit uses up the data: {used:.0f} degrees of freedom for {n} observations; its intervals are too narrow. "
-            "Raise `smoothness` or offer fewer basis functions."
+            f"The fit uses up the data: {used:.0f} degrees of freedom for {n} observations; its intervals are too "
+            "narrow; raise `smoothness` or offer fewer basis functions."
         )
     if message is not None:
         warnings.warn(message, FitWarning, stacklevel=4)

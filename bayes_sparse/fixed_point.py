@@ -76,7 +76,7 @@ def _start(problem: Problem) -> FloatArray:
     """Precisions at which the columns together spread the predictor about as much as the targets ask for."""
     mean_square = problem.design.squares() / problem.design.n
     spread = float(np.var(problem.y - problem.offset)) if problem.normal else 1.0
-    return np.maximum(mean_square, 1e-300) * problem.free.sum() / max(spread, 1e-300)
+    return np.asarray(np.maximum(mean_square, 1e-300) * problem.free.sum() / max(spread, 1e-300))
 
 
 def _step(problem: Problem, approximation: Approximation, state: State, alpha: FloatArray, theta: FloatArray) -> State:

@@ -91,12 +91,12 @@ class Primal:
     @property
     def variance(self) -> FloatArray:
         """Diagonal of Sigma."""
-        return self.covariance.diagonal()
+        return np.asarray(self.covariance.diagonal())
 
     @property
     def smoothing(self) -> FloatArray:
         """Diagonal of ``Sigma H Sigma``: how fast the degrees of freedom answer to a precision."""
-        return self.variance - np.einsum("ij,j,ij->i", self.covariance, self.alpha, self.covariance)
+        return np.asarray(self.variance - np.einsum("ij,j,ij->i", self.covariance, self.alpha, self.covariance))
 
 
 class Dual:

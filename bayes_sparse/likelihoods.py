@@ -38,7 +38,7 @@ class normal:
     name: ClassVar[str] = "normal"
     nuisance: ClassVar[tuple[str, ...]] = ("sigma",)
 
-    def distribution(self, eta: Any, sigma: Any) -> tuple[type, dict[str, Any]]:
+    def distribution(self, eta: Any, sigma: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
         return pm.Normal, {"mu": eta, "sigma": sigma}
 
@@ -54,9 +54,9 @@ class normal:
         """What this likelihood cannot take, in words, or None."""
         return None
 
-    def moments(self, eta: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
+    def moments(self, eta: FloatArray, sigma: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of an observation at a given predictor."""
-        return eta, np.full_like(eta, sigma**2)
+        return eta, np.broadcast_to(np.asarray(sigma) ** 2, eta.shape)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class student_t:
         if not self.nu > 0:
             raise ValueError(f"student_t needs nu > 0, got {self.nu}.")
 
-    def distribution(self, eta: Any, sigma: Any) -> tuple[type, dict[str, Any]]:
+    def distribution(self, eta: Any, sigma: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
         return pm.StudentT, {"nu": self.nu, "mu": eta, "sigma": sigma}
 
@@ -94,10 +94,10 @@ class student_t:
         """What this likelihood cannot take, in words, or None."""
         return None
 
-    def moments(self, eta: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
+    def moments(self, eta: FloatArray, sigma: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of an observation; the variance is infinite for nu <= 2."""
         scale = self.nu / (self.nu - 2) if self.nu > 2 else np.inf
-        return eta, np.full_like(eta, sigma**2 * scale)
+        return eta, np.broadcast_to(np.asarray(sigma) ** 2 * scale, eta.shape)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class bernoulli:
     name: ClassVar[str] = "bernoulli"
     nuisance: ClassVar[tuple[str, ...]] = ()
 
-    def distribution(self, eta: Any) -> tuple[type, dict[str, Any]]:
+    def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
         return pm.Bernoulli, {"logit_p": eta}
 
@@ -136,7 +136,7 @@ class poisson:
     name: ClassVar[str] = "poisson"
     nuisance: ClassVar[tuple[str, ...]] = ()
 
-    def distribution(self, eta: Any) -> tuple[type, dict[str, Any]]:
+    def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
         return pm.Poisson, {"mu": pt.exp(eta)}
 
@@ -165,7 +165,7 @@ class negative_binomial:
     name: ClassVar[str] = "negative_binomial"
     nuisance: ClassVar[tuple[str, ...]] = ("dispersion",)
 
-    def distribution(self, eta: Any, dispersion: Any) -> tuple[type, dict[str, Any]]:
+    def distribution(self, eta: Any, dispersion: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
         return pm.NegativeBinomial, {"mu": pt.exp(eta), "alpha": dispersion}
 
@@ -182,7 +182,7 @@ class negative_binomial:
         """What this likelihood cannot take, in words, or None."""
         return poisson().wrong(y)
 
-    def moments(self, eta: FloatArray, dispersion: float) -> tuple[FloatArray, FloatArray]:
+    def moments(self, eta: FloatArray, dispersion: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of an observation at a given predictor."""
         mean = np.exp(eta)
         return mean, mean + mean**2 / dispersion
@@ -219,6 +219,6 @@ def compiled(likelihood: Likelihood) -> Compiled:
         eta, y = pt.dvector("eta"), pt.dvector("y")
         logs = [pt.dscalar(f"log_{name}") for name in likelihood.nuisance]
         distribution, arguments = likelihood.distribution(eta, *(pt.exp(log) for log in logs))
-        return pm.logp(distribution.dist(**arguments), y), eta, [y, *logs]  # type: ignore[attr-defined]
+        return pm.logp(distribution.dist(**arguments), y), eta, [y, *logs]
 
     return compile_pointwise(("named", likelihood), build)

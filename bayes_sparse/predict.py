@@ -39,8 +39,8 @@ def predict(
     tree : xarray.DataTree
         From `bayes_sparse.fit`, also one read back with `xarray.open_datatree`.
     X : array, DataFrame, Dataset or dict
-        New rows with the columns of the fit. For a `pm.Model` of your own: new values for its `pm.Data` by name, or None
-        for the rows it holds.
+        New rows with the columns of the fit. For a `pm.Model` of your own: new values for its `pm.Data` by name, or
+        None for the rows it holds.
     model : pymc.Model, optional
         Your own model, when the tree came from one.
     offset : array, optional

@@ -18,7 +18,7 @@ from bayes_sparse.design import Design, FloatArray
 
 __all__ = ["Problem"]
 
-type Pointwise = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray, FloatArray]]
+type Pointwise = Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]]
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ def relevance(tree: xr.DataTree) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Columns precision (infinite where pruned), mean and sd of the weight, gamma (how well the data determine it, 0 to 1)
-        and relevant. Ordered by relevant, then by |mean| / sd.
+        Columns precision (infinite where pruned), mean and sd of the weight, gamma (how well the data determine it, 0
+        to 1) and relevant. Ordered by relevant, then by |mean| / sd.
     """
     if "evidence" not in tree.children:
         raise ValueError(
-            "This tree has no group 'evidence': relevance is read off an evidence fit; for NUTS draws see az.summary(tree)."
+            "This tree has no group 'evidence': relevance is read off an evidence fit; for NUTS draws see "
+            "az.summary(tree)."
         )
     evidence = tree["evidence"].to_dataset()
     names = ["alpha", "mean", "sd", "gamma", "relevant"]

@@ -225,7 +225,8 @@ def _log_likelihood(
     need = 8 * count * problem.design.n
     if need > _LARGEST:
         _log.info(
-            "The pointwise log-likelihood would take %.0f MB and is left out, and log_p with it; ask for fewer draws to have it.",
+            "The pointwise log-likelihood would take %.0f MB and is left out, and log_p with it; "
+            "ask for fewer draws to have it.",
             need / 2**20,
         )
         return None, None

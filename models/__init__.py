@@ -1,7 +1,7 @@
 """The models: one PyMC declaration a file; the file's name is the model's name.
 
-A model of your own needs no file: pass the `pm.Model` itself to `bayes_sparse.fit`, or wrap it in `Declared` to say which
-variable is the sparse one.
+A model of your own needs no file: pass the `pm.Model` itself to `bayes_sparse.fit`, or wrap it in `Declared` to say
+which variable is the sparse one.
 """
 
 from __future__ import annotations

@@ -110,16 +110,17 @@ class ARDGaussian:
         if data.scale is not None:
             Phi = Phi / data.scale
         coords = {data.table.obs_dim: data.table.rows, "basis": data.names}
-        fixed = data.kept
+        known = np.zeros(len(data.names))
+        known[data.kept] = self._kept_precision(data)
         with pm.Model(coords=coords) as model:
             alpha = pm.Gamma("alpha", *hyper, dims="basis")
-            precision = pt.where(fixed, np.append(self._kept_precision(data), 0.0)[_place(fixed)], alpha)
+            precision: Any = alpha if not data.kept.any() else pt.switch(data.kept, known, alpha)
             if centred:
-                w = pm.Normal("w", 0.0, tau=alpha if not fixed.any() else precision, dims="basis")
+                w = pm.Normal("w", 0.0, tau=precision, dims="basis")
             else:
                 z = pm.Normal("z", 0.0, 1.0, dims="basis")
                 w = pm.Deterministic("w", z / pt.sqrt(precision), dims="basis")
-            eta = data.offset + pt.dot(Phi, w)
+            eta = data.offset + pm.math.dot(Phi, w)
             if data.basis.bias:
                 eta = eta + pm.Normal("bias", 0.0, self._bias_sd(data))
             start = data.likelihood.start(data.y - data.offset)
@@ -130,9 +131,9 @@ class ARDGaussian:
             distribution, arguments = data.likelihood.distribution(eta, *nuisance)
             if data.weights is None:
                 observed = data.y if data.likelihood.name in ("normal", "student_t") else data.y.astype(int)
-                distribution(data.table.target, **arguments, observed=observed, dims=data.table.obs_dim)  # type: ignore[operator]
+                distribution(data.table.target, **arguments, observed=observed, dims=data.table.obs_dim)
             else:
-                terms = pm.logp(distribution.dist(**arguments), data.y)  # type: ignore[attr-defined]
+                terms = pm.logp(distribution.dist(**arguments), data.y)
                 pm.Potential(data.table.target, data.weights * terms)
         return model
 
@@ -166,11 +167,6 @@ class _Pointwise:
 
     def __call__(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
         return tuple(compiled(self.likelihood)(eta, self.y, *theta))
-
-
-def _place(fixed: np.ndarray) -> np.ndarray:
-    """Position of each kept column among the kept ones; the last place for all others."""
-    return np.where(fixed, np.cumsum(fixed) - 1, int(fixed.sum()))
 
 
 def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:

@@ -47,6 +47,7 @@ class Exact:
         self._power = float(weighted @ self._t)
         self._known: dict[int, int] = {}
         self._last: IntArray | None = None
+        self._block: FloatArray = np.empty((0, 0))
         tall = design.width <= min(1000, design.n // 4)
         if tall:
             self._gram = design.gram(self._weights)

@@ -1,8 +1,8 @@
 """MacKay's fixed point: ``alpha_i = gamma_i / w_i^2``, all precisions at once.
 
 With the Gamma(a, b) prior and the smoothness prior, ``alpha_i = (gamma_i + 2a + 2c alpha_i T_ii) / (w_i^2 + 2b)`` with
-``T = Sigma H Sigma``; noise ``sigma^2 = ||t - Phi w||^2 / (n - sum gamma - 2c sum alpha_i T_ii)``. The papers' update is
-not monotone; here a step that would lower the objective is shortened until it does not.
+``T = Sigma H Sigma``; noise ``sigma^2 = ||t - Phi w||^2 / (n - sum gamma - 2c sum alpha_i T_ii)``. The papers' update
+is not monotone; here a step that would lower the objective is shortened until it does not.
 """
 
 from __future__ import annotations

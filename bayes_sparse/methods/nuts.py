@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pymc as pm
-import pytensor
 import xarray as xr
+from pytensor.configdefaults import config
 
 __all__ = ["NUTS"]
 
@@ -53,7 +53,7 @@ class NUTS:
             "progressbar": progressbar,
             "nuts_sampler": "pymc",
         }
-        if shutil.which(pytensor.config.cxx or ""):
+        if shutil.which(config.cxx or ""):
             # Compiling a matrix product takes numba most of a minute the first time, a C++ compiler a few seconds.
             arguments["compile_kwargs"] = {"mode": "CVM"}
         else:

@@ -81,7 +81,7 @@ class Sequential:
         """Add, climb, delete and exchange until nothing gains."""
         ascent, smoothness = self._ascent(problem, approximation), approximation.objective.smoothness
         state, settled = ascent(state, self.steps)
-        history = []
+        history: list[float] = []
         for iteration in range(1, self.max_iterations + 1):
             scores = approximation.scores(state)
             grown = self._add(approximation, problem, state, scores, smoothness)
@@ -124,11 +124,11 @@ class Sequential:
         worth = column_worth(state.alpha, *state.left_out(), smoothness)
         moves: list[tuple[float, int, int | None, float]] = []
         for position in np.flatnonzero(state.free).tolist():
-            gain, alpha = addition_gain(*scores.without(state, position), smoothness)
-            gain[~problem.free] = gain[state.index] = 0.0
-            best = int(np.argmax(gain))
-            if gain[best] > 0:
-                moves.append((gain[best] - worth[position], position, best, alpha[best]))
+            gains, precisions = addition_gain(*scores.without(state, position), smoothness)
+            gains[~problem.free] = gains[state.index] = 0.0
+            best = int(np.argmax(gains))
+            if gains[best] > 0:
+                moves.append((gains[best] - worth[position], position, best, precisions[best]))
             moves.append((-worth[position], position, None, np.inf))
         moves.sort(key=lambda move: -move[0])
         for gain, position, candidate, precision in moves[: self.exchanges]:
