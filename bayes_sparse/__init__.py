@@ -6,10 +6,24 @@ import logging as _logging
 
 from bayes_sparse import basis, datasets, likelihoods, methods, models
 from bayes_sparse.fit import FitWarning, fit
+from bayes_sparse.plots import plot_curve, plot_history, plot_relevance
 from bayes_sparse.predict import predict
 from bayes_sparse.relevance import relevance
 
-__all__ = ["FitWarning", "basis", "datasets", "fit", "likelihoods", "methods", "models", "predict", "relevance"]
+__all__ = [
+    "FitWarning",
+    "basis",
+    "datasets",
+    "fit",
+    "likelihoods",
+    "methods",
+    "models",
+    "plot_curve",
+    "plot_history",
+    "plot_relevance",
+    "predict",
+    "relevance",
+]
 
 __version__ = "0.1.0"
 

@@ -31,6 +31,7 @@ from bayes_sparse.tree import evidence_tree, nuts_tree, versions
 
 __all__ = ["FitWarning", "fit"]
 
+_GREEDY = 0.25  # of the observations: a fit that uses more degrees of freedom has too few left for the noise
 _log = logging.getLogger("bayes_sparse")
 
 
@@ -145,37 +146,38 @@ def fit(
         prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
         subject = chosen_model.subject(prepared)
     a, b = hyper or (0.0, 0.0)
-    cost = _smoothness(smoothness, subject.problem, flat=not (a or b))
-    return _maximise(
+    search = _maximise(
         subject,
         chosen,
-        Objective(cost, a, b, subject.problem.log_prior),
-        draws=draws,
-        chains=chains,
-        random_seed=random_seed,
-        progressbar=progressbar,
+        [Objective(c, a, b, subject.problem.log_prior) for c in _prices(smoothness, subject, flat=not (a or b))],
+        progressbar,
     )
+    rng = np.random.default_rng(random_seed)
+    return evidence_tree(subject, *search, draws=draws, chains=chains, rng=rng)
 
 
 def _maximise(
-    subject: Subject,
-    method: Any,
-    objective: Objective,
-    *,
-    draws: int,
-    chains: int,
-    random_seed: int | None,
-    progressbar: bool,
-) -> xr.DataTree:
-    """Run an evidence method, say what its user should know, and build the tree."""
+    subject: Subject, method: Any, objectives: list[Objective], progressbar: bool
+) -> tuple[Approximation, Outcome, dict[str, Any]]:
+    """Run an evidence method, at the first price that leaves enough of the data, and say what its user should know."""
     started = time.perf_counter()
-    approximation = approximate(subject.problem, objective)
-    name = type(method).__name__.lower()
+    name, n = type(method).__name__.lower(), subject.problem.design.n
     with FitProgress(f"Fitting ({name})", progressbar) as progress:
-        outcome = method(subject.problem, approximation, progress)
+        for objective in objectives:
+            approximation = approximate(subject.problem, objective)
+            outcome = method(subject.problem, approximation, progress)
+            used = float(outcome.state.gamma.sum())
+            if used <= _GREEDY * n:
+                break
+    if objective.smoothness > objectives[0].smoothness:
+        _log.info(
+            "The kernels are narrow for so few rows: the pure method would use up the data, so a degree of freedom was "
+            "given a price of %.2f nats; smoothness=0 forces the pure method.",
+            objective.smoothness,
+        )
     seconds = time.perf_counter() - started
     status = _status(subject.problem, outcome)
-    _warn(status, subject.problem, outcome, approximation, name)
+    _warn(status, subject.problem, outcome, name)
     attributes = {
         "method": name,
         "status": status,
@@ -183,11 +185,10 @@ def _maximise(
         "seconds": seconds,
         "hyper": [objective.a, objective.b],
         "smoothness": objective.smoothness,
-        "degrees_of_freedom": float(outcome.state.gamma.sum()),
+        "degrees_of_freedom": used,
         "versions": versions(),
     }
-    rng = np.random.default_rng(random_seed)
-    return evidence_tree(subject, approximation, outcome, attributes, draws=draws, chains=chains, rng=rng)
+    return approximation, outcome, attributes
 
 
 def _sample(
@@ -257,21 +258,22 @@ def _method(
     return replace(chosen, **limits) if limits else chosen
 
 
-def _smoothness(smoothness: str | float, problem: Problem, *, flat: bool) -> float:
-    """The price of a degree of freedom in nats.
+def _prices(smoothness: str | float, subject: Subject, *, flat: bool) -> list[float]:
+    """The price of a degree of freedom in nats: what to try first, and what to fall back on.
 
-    Automatic: M basis functions that have nothing to do with the target reach, by chance, a largest squared z-score of
-    about 2 log M - log log M. A basis function enters when its own exceeds 1 + 2c, so c is set to make these equal. A
-    user who gives a proper hyper-prior has chosen another guard, and pays nothing.
+    Automatic, for columns that each mean something: M of them that have nothing to do with the target reach, by chance,
+    a largest squared z-score of about 2 log M - log log M; a column enters when its own exceeds 1 + 2c, so c is set to
+    make these equal. For kernels on the rows there is no true set to be found, and the pure method predicts best as long
+    as it leaves most of the data to estimate the noise: 0 first, the same price if not. A user who gives a proper
+    hyper-prior has chosen another guard, and pays nothing.
     """
-    if isinstance(smoothness, str):
-        if smoothness != "auto":
-            raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")
-        log_m = np.log(max(int(problem.free.sum()), 2))
-        return max(0.0, float(log_m - 0.5 * np.log(log_m) - 0.5)) if flat else 0.0
-    if not (np.isfinite(smoothness) and smoothness >= 0):
+    if isinstance(smoothness, str) and smoothness == "auto":
+        log_m = float(np.log(max(int(subject.problem.free.sum()), 3)))
+        price = log_m - 0.5 * np.log(log_m) - 0.5
+        return [0.0] if not flat else [0.0, price] if subject.interchangeable else [price]
+    if isinstance(smoothness, str) or not (np.isfinite(smoothness) and smoothness >= 0):
         raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")
-    return float(smoothness)
+    return [float(smoothness)]
 
 
 def _status(problem: Problem, outcome: Outcome) -> Status:
@@ -298,7 +300,7 @@ def _separates(problem: Problem, outcome: Outcome) -> bool:
     return bool(ones.any() and not ones.all() and eta[ones].min() > 0 > eta[~ones].max())
 
 
-def _warn(status: Status, problem: Problem, outcome: Outcome, approximation: Approximation, method: str) -> None:
+def _warn(status: Status, problem: Problem, outcome: Outcome, method: str) -> None:
     used, n = float(outcome.state.gamma.sum()), problem.design.n
     message = {
         "max_iterations": (

@@ -76,7 +76,9 @@ def _assemble(subject: Subject, groups: dict[str, xr.Dataset]) -> xr.DataTree:
     dims = (subject.obs_dim,)
     groups["observed_data"] = xr.Dataset({subject.observed: (dims, subject.problem.y)}, coords=obs)
     constant = subject.constant_data or {}
-    coords: dict[str, Any] = {} if "X" not in constant else {**obs, "feature": subject.settings["columns"]}
+    used = {dim for dims_, _ in constant.values() for dim in dims_}
+    known = {**obs, "feature": subject.settings.get("columns"), "basis": np.array(subject.names)}
+    coords: dict[str, Any] = {dim: labels for dim, labels in known.items() if dim in used}
     groups["constant_data"] = xr.Dataset(
         {name: (d, v) for name, (d, v) in constant.items() if name != "classes"}
         | ({"class": (("class",), constant["classes"][1])} if "classes" in constant else {}),

@@ -89,6 +89,7 @@ class ARDGaussian:
             shift=data.shift,
             scale=data.scale,
             constant_data=_stored(data),
+            interchangeable=data.basis.kernel,
         )
 
     def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: bool = False) -> pm.Model:
@@ -178,6 +179,8 @@ def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
         stored["weights"] = ((data.table.obs_dim,), data.weights)
     if data.offset.any():
         stored["offset"] = ((data.table.obs_dim,), data.offset)
+    if data.scale is not None:
+        stored["basis_scale"] = (("basis",), data.scale)
     if data.basis.kernel:
         stored["X"] = ((data.table.obs_dim, "feature"), np.asarray(data.table.X, dtype=float))
         if data.input_shift is not None and data.input_scale is not None:

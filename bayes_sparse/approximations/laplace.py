@@ -17,6 +17,8 @@ from bayes_sparse.problem import Problem
 
 __all__ = ["Laplace"]
 
+type Start = tuple[FloatArray, FloatArray, tuple[FloatArray, ...]]
+
 _MAX_NEWTON = 100
 _MAX_HALVINGS = 40
 _DECREMENT = 1e-11  # squared Newton decrement, in nats: the mode is found far beyond what the evidence needs
@@ -46,9 +48,8 @@ class Laplace:
         """Posterior, evidence and objective at given hyper-parameters, the mode searched from ``near``."""
         Phi = self._active(index)
         alpha = self.problem.precisions(index, alpha, theta)
-        w = _carried_over(near, index) if near is not None else np.zeros(len(index))
-        w, eta, terms = self._mode(Phi, alpha, theta, w)
-        posterior = self._posterior(Phi, alpha, terms[2])
+        w, eta, terms, factor = self._mode(Phi, alpha, theta, self._start(Phi, index, theta, near))
+        posterior = self._posterior(Phi, alpha, terms[2], factor)
         log_likelihood = self._sum(terms[0])
         positive = alpha > 0
         log_prior = 0.5 * (np.log(alpha[positive]).sum() - (alpha * w**2).sum())
@@ -56,14 +57,15 @@ class Laplace:
         log_evidence = float(log_likelihood + log_prior - 0.5 * posterior.log_determinant)
         free = self.problem.free[index]
         J = self.objective.value(log_evidence, posterior, free, theta)
-        return State(index, alpha, free, theta, w, posterior, log_likelihood, log_evidence, J, eta)
+        return State(index, alpha, free, theta, w, posterior, log_likelihood, log_evidence, J, eta, terms)
 
     def slope(self, state: State) -> FloatArray:
         """Gradient of the objective in (log alpha of free columns, theta), following the mode."""
         assert isinstance(state.posterior, Primal)
         o, Phi = self.objective, self._active(state.index)
         slope = precision_slope(state, o.smoothness, o.a, o.b)
-        _, _, _, third = self._pointwise(state.eta, state.theta)
+        assert state.terms is not None
+        third = state.terms[3]
         spread = Phi @ state.posterior.covariance
         variance = np.einsum("ij,ij->i", spread, Phi)
         pull = 0.5 * variance
@@ -91,7 +93,8 @@ class Laplace:
     def scores(self, state: State) -> Scores:
         """Sparsity and quality of every column, the curvature held at its value at the mode."""
         assert isinstance(state.posterior, Primal)
-        _, first, second, _ = self._pointwise(state.eta, state.theta)
+        assert state.terms is not None
+        _, first, second, _ = state.terms
         b = np.maximum(-second, 0.0)
         design = self.problem.design
         C = design.cross(self._active(state.index), b)
@@ -99,25 +102,35 @@ class Laplace:
         S = design.squares(b) - np.einsum("ij,ij->i", overlap, C)
         return Scores(np.maximum(S, 0.0), design.transposed_times(first), overlap)
 
-    def _mode(
-        self, Phi: FloatArray, alpha: FloatArray, theta: FloatArray, w: FloatArray
-    ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, ...]]:
-        """Maximise the log posterior over w by Newton steps, halved until they climb."""
-        offset = self.problem.offset
-        eta = offset + Phi @ w
+    def _start(self, Phi: FloatArray, index: IntArray, theta: FloatArray, near: State | None) -> Start:
+        """Weights to search from, with their predictor and likelihood: those of a nearby state where they serve."""
+        if near is None:
+            w = np.zeros(len(index))
+        else:
+            w, complete = _carried_over(near, index)
+            if complete and theta is near.theta and near.eta is not None and near.terms is not None:
+                return w, near.eta, near.terms
+        eta = self.problem.offset + Phi @ w
         terms = self._pointwise(eta, theta)
+        if w.any() and not np.isfinite(self._sum(terms[0])):  # out of the likelihood's range elsewhere
+            return np.zeros(len(index)), self.problem.offset, self._pointwise(self.problem.offset, theta)
+        return w, eta, terms
+
+    def _mode(
+        self, Phi: FloatArray, alpha: FloatArray, theta: FloatArray, start: Start
+    ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, ...], Primal | Dual | None]:
+        """Maximise the log posterior over w by Newton steps, halved until they climb.
+
+        Also gives the last factorisation, if it is one at the mode itself.
+        """
+        w, eta, terms = start
         height = self._sum(terms[0]) - 0.5 * float(alpha @ w**2)
-        if not np.isfinite(height):  # a start carried over from elsewhere may be out of the likelihood's range
-            w = np.zeros_like(w)
-            eta = offset.copy()
-            terms = self._pointwise(eta, theta)
-            height = self._sum(terms[0])
         for _ in range(_MAX_NEWTON):
             gradient = Phi.T @ terms[1] - alpha * w
-            step = self._steps(Phi, alpha, terms[2]).solve(gradient)
-            decrement = float(gradient @ step)
-            if decrement <= _DECREMENT:
-                break
+            factor = self._steps(Phi, alpha, terms[2])
+            step = factor.solve(gradient)
+            if float(gradient @ step) <= _DECREMENT:
+                return w, eta, terms, factor
             along, scale = Phi @ step, 1.0
             for _ in range(_MAX_HALVINGS):
                 new = w + scale * step
@@ -127,9 +140,9 @@ class Laplace:
                     break
                 scale /= 2
             else:
-                break  # no ascent left above rounding error
+                return w, eta, terms, factor  # no ascent left above rounding error
             w, eta, terms, height = new, eta + scale * along, new_terms, new_height
-        return w, eta, terms
+        return w, eta, terms, None
 
     def _steps(self, Phi: FloatArray, alpha: FloatArray, second: FloatArray) -> Primal | Dual:
         b = np.maximum(-second, 0.0)
@@ -137,14 +150,18 @@ class Laplace:
             return Dual(Phi, b, alpha)
         return Primal(Phi.T @ (b[:, None] * Phi), alpha)
 
-    def _posterior(self, Phi: FloatArray, alpha: FloatArray, second: FloatArray) -> Primal | Dual:
-        """Factorise H + A at the mode with the true curvature if it can be, with the cut-off one otherwise."""
+    def _posterior(
+        self, Phi: FloatArray, alpha: FloatArray, second: FloatArray, factor: Primal | Dual | None
+    ) -> Primal | Dual:
+        """H + A at the mode, factorised: with the true curvature if it can be, with the cut-off one otherwise."""
+        if factor is None:
+            factor = self._steps(Phi, alpha, second)
         if second.max(initial=0.0) <= 0 or Phi.shape[1] > Phi.shape[0]:
-            return self._steps(Phi, alpha, second)
+            return factor
         try:
             return Primal(-(Phi.T @ (second[:, None] * Phi)), alpha)
         except np.linalg.LinAlgError:
-            return self._steps(Phi, alpha, second)
+            return factor
 
     def _theta_difference(self, state: State) -> tuple[FloatArray, FloatArray]:
         """First and second differences of the objective along each nuisance parameter."""
@@ -158,8 +175,7 @@ class Laplace:
             second[j] = (up - 2 * state.objective + down) / _THETA_STEP**2
         return first, second
 
-    def _pointwise(self, eta: FloatArray | None, theta: FloatArray) -> tuple[FloatArray, ...]:
-        assert eta is not None
+    def _pointwise(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
         terms = self.problem.pointwise(eta, theta)
         if self.problem.weights is None:
             return terms
@@ -176,13 +192,13 @@ class Laplace:
         return total if np.isfinite(total) else -np.inf
 
 
-def _carried_over(near: State, index: IntArray) -> FloatArray:
-    """Start values for the columns ``index``: those of a nearby state, zero for columns it does not have."""
+def _carried_over(near: State, index: IntArray) -> tuple[FloatArray, bool]:
+    """Weights of a nearby state for the columns ``index``, zero for new ones; and whether none of its own is lost."""
     if index is near.index:
-        return near.mean
+        return near.mean, True
     w = np.zeros(len(index))
     where = {column: position for position, column in enumerate(near.index.tolist())}
     for position, column in enumerate(index.tolist()):
         if column in where:
-            w[position] = near.mean[where[column]]
-    return w
+            w[position] = near.mean[where.pop(column)]
+    return w, not where

@@ -38,6 +38,8 @@ class State:
         At the mode; normalised; with penalty and hyper-priors.
     eta : array (n,), optional
         Predictor at the mode (None where the approximation never needs it).
+    terms : tuple of array (n,), optional
+        Weighted log-likelihood of each observation and its derivatives along the predictor, at the mode.
     residual_power : float
         Weighted residual sum of squares of a normal likelihood.
     """
@@ -52,6 +54,7 @@ class State:
     log_evidence: float
     objective: float
     eta: FloatArray | None = None
+    terms: tuple[FloatArray, ...] | None = None
     residual_power: float = np.nan
 
     @cached_property

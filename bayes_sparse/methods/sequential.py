@@ -24,7 +24,7 @@ __all__ = ["Sequential"]
 
 _COARSE = 2e-2  # nats: between additions the active set need not be climbed any closer to its top
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
-_HOPE = 2.0  # nats: a move predicted to lose more than this is not tried
+_HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
 
 
@@ -66,7 +66,7 @@ class Sequential:
         if objective.smoothness and self.lenient < 1:
             approximation = copy(approximation)
             approximation.objective = replace(objective, smoothness=self.lenient * objective.smoothness)
-            first = self._search(problem, approximation, empty, lambda *_: None)
+            first = replace(self, exchanges=0)._search(problem, approximation, empty, report)
             approximation.objective = objective
             begin = approximation.at(first.state.index, first.state.alpha, first.state.theta, first.state)
         outcome = self._search(problem, approximation, begin, report)

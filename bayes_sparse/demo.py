@@ -1,0 +1,103 @@
+"""The main job in half a minute: which of the 30 measurements of a tumour matter, and how sure are we?
+
+Run by ``make demo`` (``python -m bayes_sparse.demo``). The data, the Wisconsin breast cancer set, ship with scikit-learn.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import xarray as xr
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import bayes_sparse as bs
+
+__all__ = ["main"]
+
+
+def main(folder: str = "demo_output") -> Path:
+    """Fit, predict, draw; print a table and the path of the picture.
+
+    Parameters
+    ----------
+    folder : str
+        Where the picture goes.
+    """
+    console = Console()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        step = progress.add_task("Reading the data", total=None)
+        data = bs.datasets.load("wdbc")
+        held_out = data.sample(frac=0.3, random_state=0).index
+        train, test = data.drop(held_out), data.loc[held_out]
+        progress.update(step, description="Fitting; the first time on a machine the likelihood is compiled too")
+        tree = bs.fit("ard_gaussian", train, target="target", random_seed=0, progressbar=False)
+        progress.update(step, description="Fitting again, now that it is compiled")
+        started = time.perf_counter()
+        bs.fit("ard_gaussian", train, target="target", draws=0, progressbar=False)
+        seconds = time.perf_counter() - started
+        progress.update(step, description="Predicting the tumours held out, and drawing")
+        predicted = bs.predict(tree, test.drop(columns="target"))
+        picture = _draw(tree, predicted, test, Path(folder))
+    _report(console, tree, predicted, test, seconds)
+    console.print(f"The picture: [bold]{picture}[/bold]", soft_wrap=True)
+    return picture
+
+
+def _report(console: Console, tree: xr.DataTree, predicted: xr.Dataset, test: pd.DataFrame, seconds: float) -> None:
+    table = Table(title="Which measurements tell a malignant tumour from a benign one?", title_justify="left")
+    for name in ("measurement", "weight", "sd", "determined by the data"):
+        table.add_column(name, justify="left" if name == "measurement" else "right")
+    kept = bs.relevance(tree).query("relevant")
+    for name, row in kept.iterrows():
+        table.add_row(str(name), f"{row['mean']:.4g}", f"{row['sd']:.2g}", f"{100 * row['gamma']:.0f}%")
+    console.print(table)
+    truth = test["target"].to_numpy()
+    wrong = float(np.mean(predicted["label"].to_numpy() != truth))
+    probability = predicted["probability"].sel({"class": xr.DataArray(truth, dims="obs")}).to_numpy()
+    console.print(
+        f"{len(kept)} of {tree['evidence'].sizes['basis']} measurements kept, log evidence "
+        f"{float(tree['evidence']['log_evidence']):.1f} ({tree['evidence'].attrs['status']}), "
+        f"{1e3 * seconds:.0f} ms a fit once compiled."
+    )
+    console.print(
+        f"On {len(truth)} tumours held out: {100 * wrong:.1f}% wrong, log loss {-np.log(probability).mean():.3f}."
+    )
+
+
+def _draw(tree: xr.DataTree, predicted: xr.Dataset, test: pd.DataFrame, folder: Path) -> Path:
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=(1.1, 1))
+    bs.plot_relevance(tree, ax=left)
+    malignant = predicted["probability"].sel({"class": "M"}).to_numpy()
+    order = np.argsort(malignant)
+    truth = (test["target"] == "M").to_numpy()
+    for label, colour, chosen in (("benign", "#2266aa", ~truth), ("malignant", "#dd7722", truth)):
+        rank = np.flatnonzero(chosen[order])
+        right.plot(rank, malignant[order][rank], "o", color=colour, ms=4, alpha=0.7, label=f"truly {label}")
+    right.axhline(0.5, color="#888888", lw=0.8)
+    right.set_xlabel("tumours held out, in order of their probability")
+    right.set_ylabel("predicted probability of malignant")
+    right.set_title("Probabilities integrate over the weights")
+    right.legend(frameon=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "demo.png"
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return path
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:2])
+    except KeyboardInterrupt:
+        sys.exit("Stopped.")

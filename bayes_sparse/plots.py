@@ -1,0 +1,122 @@
+"""Pictures of a fitted tree, on matplotlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from bayes_sparse.predict import predict
+from bayes_sparse.relevance import relevance
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_curve", "plot_history", "plot_relevance"]
+
+_BLUE, _GREY, _ORANGE = "#2266aa", "#888888", "#dd7722"
+
+
+def plot_relevance(tree: xr.DataTree, *, top: int = 20, ax: Axes | None = None) -> Axes:
+    """Weights of the terms kept, most relevant on top, with intervals of two standard deviations.
+
+    Weights of standardised columns are drawn as the effect of one standard deviation, so that they can be compared.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        From an evidence method of `bayes_sparse.fit`.
+    top : int
+        Draw at most this many.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    ax = _axes(ax)
+    table = relevance(tree)
+    kept = table[table["relevant"]].head(top)
+    scale, unit = np.ones(len(kept)), "weight"
+    if "basis_scale" in tree["constant_data"]:
+        scale = tree["constant_data"]["basis_scale"].sel(basis=kept.index.to_numpy()).to_numpy()
+        unit = "effect of one standard deviation"
+    height = np.arange(len(kept))[::-1]
+    ax.axvline(0.0, color=_GREY, lw=0.8)
+    ax.errorbar(
+        kept["mean"] * scale, height, xerr=2 * kept["sd"] * scale, fmt="o", color=_BLUE, ecolor=_BLUE, ms=5, lw=1.5
+    )
+    ax.set_yticks(height, kept.index.to_list())
+    ax.set_xlabel(f"{unit} (mean and 2 sd)")
+    total, shown = int(table["relevant"].sum()), len(kept)
+    ax.set_title(f"{total} of {len(table)} terms kept" + (f", the first {shown} shown" if shown < total else ""))
+    ax.margins(y=0.08)
+    return ax
+
+
+def plot_curve(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
+    """Data, predictive mean with its 95% band, and relevance vectors of a kernel fit on a single feature.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        A regression with a kernel basis on one feature.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    constant = tree["constant_data"].to_dataset()
+    if "X" not in constant or constant.sizes["feature"] != 1:
+        raise ValueError("plot_curve draws a kernel fit on one feature; this tree holds no single training feature.")
+    ax = _axes(ax)
+    x = constant["X"].to_numpy()[:, 0]
+    observed = next(iter(tree["observed_data"].to_dataset().data_vars.values()))
+    y = observed.to_numpy()
+    grid = np.linspace(x.min(), x.max(), 400)
+    predicted = predict(tree, grid[:, None])
+    mean, sd = predicted["mean"].to_numpy(), predicted["sd"].to_numpy()
+    kept = tree["evidence"]["relevant"].to_numpy()
+    ax.fill_between(grid, mean - 1.96 * sd, mean + 1.96 * sd, color=_BLUE, alpha=0.15, lw=0, label="95% of new data")
+    ax.plot(x, y, ".", color=_GREY, ms=4, label="data")
+    ax.plot(grid, mean, color=_BLUE, lw=2, label="mean")
+    ax.plot(x[kept], y[kept], "o", mfc="none", mec=_ORANGE, ms=10, mew=2, label=f"{int(kept.sum())} relevance vectors")
+    ax.set_xlabel(str(constant["feature"].to_numpy()[0]))
+    ax.set_ylabel(str(observed.name))
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_history(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
+    """The objective by iteration; it never falls.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        From an evidence method of `bayes_sparse.fit`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    ax = _axes(ax)
+    evidence: Any = tree["evidence"]
+    ax.plot(evidence["history"].to_numpy(), ".-", color=_BLUE)
+    ax.set_xlabel("iteration")
+    ax.set_ylabel("objective (nats)")
+    ax.set_title(f"{evidence.attrs['method']}: {evidence.attrs['status']}")
+    return ax
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt  # takes longer than most fits: only for those who draw
+
+    return plt.subplots(layout="constrained")[1]

@@ -1,0 +1,41 @@
+"""How long, and how much memory: the best of several repetitions, contestants taking turns."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def race(contestants: Mapping[str, Callable[[], Any]], repeats: int = 5) -> tuple[dict[str, float], dict[str, Any]]:
+    """Best seconds and last result of each contestant.
+
+    They take turns, so that a slow moment of the machine meets all of them, after one round that does not count.
+    """
+    best = dict.fromkeys(contestants, float("inf"))
+    results: dict[str, Any] = {}
+    for turn in range(repeats + 1):
+        for name, call in contestants.items():
+            start = time.perf_counter()
+            results[name] = call()
+            if turn:
+                best[name] = min(best[name], time.perf_counter() - start)
+    return best, results
+
+
+def seconds(call: Callable[[], Any], repeats: int = 5) -> float:
+    """Best seconds of one call, after one that does not count."""
+    return race({"": call}, repeats)[0][""]
+
+
+def peak_bytes(call: Callable[[], Any]) -> int:
+    """Most memory that Python and numpy held at once during a call, beyond what they held before."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        call()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,1 @@
+"""One task a file; the file's name is what the command line calls it."""

@@ -1,0 +1,257 @@
+"""The front door: arguments, statuses with their warnings, and what is recorded about a fit."""
+
+import inspect
+import json
+import logging
+import warnings
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import bayes_sparse as bs
+
+RNG = np.random.default_rng(23)
+N = 60
+X = RNG.standard_normal((N, 4))
+Y = X @ np.array([2.0, 0.0, -1.0, 0.0]) + 0.4 * RNG.standard_normal(N)
+NOISE = RNG.standard_normal((N, 30))
+SMALL = {"draws": 20, "chains": 2}
+EVIDENCE_METHODS = ["sequential", "mackay", "em"]
+
+
+@pytest.fixture
+def messages():
+    """What the package logs; its logger does not propagate."""
+    logger, seen = logging.getLogger("bayes_sparse"), []
+
+    class Keep(logging.Handler):
+        def emit(self, record):
+            seen.append(record.getMessage())
+
+    handler = Keep()
+    logger.addHandler(handler)
+    yield seen
+    logger.removeHandler(handler)
+
+
+def test_the_signature_is_the_contract():
+    parameters = inspect.signature(bs.fit).parameters
+    defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
+    assert list(parameters)[:2] == ["model", "data"]
+    assert all(p.kind is p.KEYWORD_ONLY for name, p in parameters.items() if name not in ("model", "data"))
+    assert defaults == {
+        "data": None,
+        "method": "evidence",
+        "target": None,
+        "likelihood": "auto",
+        "basis": "linear",
+        "hyper": None,
+        "smoothness": "auto",
+        "keep": None,
+        "weights": None,
+        "offset": None,
+        "draws": 1000,
+        "chains": 4,
+        "max_iterations": None,
+        "tolerance": None,
+        "random_seed": None,
+        "progressbar": True,
+        "sample_kwargs": None,
+    }
+
+
+@pytest.mark.parametrize("method", EVIDENCE_METHODS)
+def test_a_good_fit_warns_nothing_and_says_how_it_was_made(method):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = bs.fit("ard_gaussian", (X, Y), method=method, random_seed=0, **SMALL)
+    assert isinstance(tree, xr.DataTree)
+    attributes = tree["evidence"].attrs
+    assert attributes["method"] == method
+    assert attributes["approximation"] == "exact"
+    assert attributes["status"] == "converged"
+    assert attributes["n_iterations"] == tree["evidence"].sizes["iteration"] - 1 >= 1
+    assert attributes["seconds"] > 0
+    assert list(attributes["hyper"]) == [0.0, 0.0]
+    assert attributes["smoothness"] > 0
+    assert {"bayes_sparse", "pymc", "numpy"} <= set(json.loads(attributes["versions"]))
+    history = tree["evidence"]["history"].to_numpy()
+    assert np.all(np.diff(history) >= -1e-6)
+    np.testing.assert_allclose(history[-1], tree["evidence"]["objective"], rtol=1e-12)
+    assert tree["evidence"]["relevant"].to_numpy().tolist() == [True, False, True, False]
+
+
+def test_evidence_is_the_models_default():
+    default = bs.fit("ard_gaussian", (X, Y), draws=0)
+    assert default["evidence"].attrs["method"] == bs.models.ARDGaussian.default_method
+    np.testing.assert_array_equal(
+        default["evidence"]["mean"],
+        bs.fit("ard_gaussian", (X, Y), method=bs.models.ARDGaussian.default_method, draws=0)["evidence"]["mean"],
+    )
+
+
+def test_a_method_may_be_an_object_with_settings():
+    from bayes_sparse.methods.mackay import MacKay
+
+    tree = bs.fit("ard_gaussian", (X, Y), method=MacKay(max_iterations=500, tolerance=1e-3), draws=0)
+    assert tree["evidence"].attrs["method"] == "mackay"
+    closer = bs.fit("ard_gaussian", (X, Y), method=MacKay(max_iterations=500), tolerance=1e-9, draws=0)
+    assert closer["evidence"].attrs["n_iterations"] > tree["evidence"].attrs["n_iterations"]
+
+
+def test_a_model_may_be_an_object_with_settings():
+    narrow = bs.fit(bs.models.ARDGaussian(bias_sd=1e-3), (X, Y + 50), draws=0)["evidence"]
+    wide = bs.fit("ard_gaussian", (X, Y + 50), draws=0)["evidence"]
+    assert abs(narrow["bias"].item()) < 5 < wide["bias"].item()
+
+
+@pytest.mark.parametrize(("smoothness", "kept"), [(0, "more"), (50.0, "none")])
+def test_smoothness_is_the_price_of_a_term(smoothness, kept):
+    columns = np.column_stack([X, NOISE])
+    auto = bs.fit("ard_gaussian", (columns, Y), draws=0)["evidence"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bs.FitWarning)
+        priced = bs.fit("ard_gaussian", (columns, Y), smoothness=smoothness, draws=0)["evidence"]
+    assert priced.attrs["smoothness"] == smoothness
+    if kept == "more":
+        assert priced["relevant"].sum() > auto["relevant"].sum()
+        np.testing.assert_allclose(priced["objective"], priced["log_evidence"], rtol=1e-10)
+    else:
+        assert priced["relevant"].sum() < auto["relevant"].sum() + 1
+    assert set(np.flatnonzero(auto["relevant"])) == {0, 2}
+
+
+def test_a_proper_hyper_prior_prunes_nothing():
+    tree = bs.fit("ard_gaussian", (X, Y), hyper=(0.5, 0.005), draws=0)["evidence"]
+    assert list(tree.attrs["hyper"]) == [0.5, 0.005]
+    assert tree.attrs["smoothness"] == 0
+    assert tree["relevant"].all()
+    assert np.isfinite(tree["alpha"]).all()
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "bernoulli"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_status_null(likelihood, bias):
+    y = RNG.standard_normal(N)
+    with pytest.warns(bs.FitWarning, match="No basis function pays for itself"):
+        tree = bs.fit(
+            "ard_gaussian",
+            (X, y if likelihood == "normal" else y > 0),
+            smoothness=40.0,
+            basis=bs.basis.linear(bias=bias),
+            **SMALL,
+        )
+    evidence = tree["evidence"]
+    assert evidence.attrs["status"] == "null"
+    assert not evidence["relevant"].any()
+    assert np.isposinf(evidence["alpha"]).all()
+    assert np.all(evidence["mean"] == 0)
+    assert "w" not in tree["posterior"]
+    prediction = bs.predict(tree, X)
+    if likelihood == "normal":
+        np.testing.assert_allclose(prediction["mean"], evidence["bias"] if bias else 0.0)
+    elif not bias:
+        np.testing.assert_allclose(prediction["probability"], 0.5)
+
+
+def test_status_max_iterations():
+    with pytest.warns(bs.FitWarning, match="did not converge .* raise max_iterations or tolerance"):
+        tree = bs.fit("ard_gaussian", (X, Y), method="mackay", max_iterations=1, draws=0)
+    assert tree["evidence"].attrs["status"] == "max_iterations"
+    assert np.isfinite(tree["evidence"]["objective"])
+
+
+@pytest.mark.parametrize("method", ["sequential", "em"])
+def test_every_search_has_a_limit(method):
+    with pytest.warns(bs.FitWarning, match="did not converge"):
+        tree = bs.fit("ard_gaussian", (X, Y), method=method, max_iterations=1, draws=0)
+    assert tree["evidence"].attrs["status"] == "max_iterations"
+
+
+def test_status_separable():
+    with pytest.warns(bs.FitWarning, match="separate the classes perfectly.*check with method='nuts'"):
+        tree = bs.fit("ard_gaussian", (X, X[:, 1] > 0.1), draws=0)
+    assert tree["evidence"].attrs["status"] == "separable"
+    probability = bs.predict(tree, X)["probability"].to_numpy()
+    assert np.all((probability > 0) & (probability < 1))
+
+
+def test_status_noise_collapsed():
+    wide = RNG.standard_normal((30, 200))
+    y = wide[:, 0] + 0.1 * RNG.standard_normal(30)
+    with pytest.warns(bs.FitWarning, match="noise has collapsed.*raise `smoothness` or offer fewer basis functions"):
+        tree = bs.fit("ard_gaussian", (wide, y), smoothness=0, draws=0)
+    assert tree["evidence"].attrs["status"] == "noise_collapsed"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cured = bs.fit("ard_gaussian", (wide, y), draws=0)
+    assert cured["evidence"].attrs["status"] == "converged"
+
+
+def test_noise_collapses_on_a_target_without_noise():
+    with pytest.warns(bs.FitWarning, match="noise has collapsed"):
+        tree = bs.fit("ard_gaussian", (X, 1.0 + 2.0 * X[:, 0] - X[:, 1]), draws=0)
+    assert tree["evidence"].attrs["status"] == "noise_collapsed"
+    np.testing.assert_allclose(tree["evidence"]["mean"], [2.0, -1.0, 0.0, 0.0], atol=1e-3)
+
+
+def test_a_warning_points_at_the_line_that_called_fit():
+    with pytest.warns(bs.FitWarning) as caught:
+        bs.fit("ard_gaussian", (X, Y), method="mackay", max_iterations=1, draws=0)
+    assert [w.filename for w in caught] == [__file__]
+
+
+def test_a_kept_column_is_not_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = bs.fit("ard_gaussian", (X[:, :1], Y), keep="x0", draws=0)
+    assert tree["evidence"].attrs["status"] == "converged"
+
+
+def test_two_fits_with_the_same_seed_are_equal():
+    one, two = (bs.fit("ard_gaussian", (X, Y), random_seed=5, **SMALL) for _ in range(2))
+    other = bs.fit("ard_gaussian", (X, Y), random_seed=6, **SMALL)
+    assert one["posterior"].to_dataset().identical(two["posterior"].to_dataset())
+    assert one["log_likelihood"].to_dataset().identical(two["log_likelihood"].to_dataset())
+    assert not np.array_equal(one["posterior"]["w"], other["posterior"]["w"])
+    np.testing.assert_array_equal(one["evidence"]["mean"], other["evidence"]["mean"])
+
+
+def test_draws_do_not_touch_the_global_generator():
+    np.random.seed(0)  # noqa: NPY002
+    expected = np.random.random()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    bs.fit("ard_gaussian", (X, Y), **SMALL)
+    assert np.random.random() == expected  # noqa: NPY002
+
+
+def test_plain_nuts_says_which_prior_stands_in(messages, monkeypatch):
+    """The sampler itself is not run: only what is said and declared before it."""
+    from bayes_sparse.methods.nuts import NUTS
+
+    class Stop(Exception):
+        pass
+
+    def stop(self, model, **sampling):
+        raise Stop(model, sampling)
+
+    monkeypatch.setattr(NUTS, "__call__", stop)
+    with pytest.raises(Stop) as stopped:
+        bs.fit("ard_gaussian", (X, Y), method="nuts", draws=7, chains=3, random_seed=1, sample_kwargs={"tune": 5})
+    model, sampling = stopped.value.args
+    assert sampling == {
+        "draws": 7,
+        "chains": 3,
+        "random_seed": 1,
+        "progressbar": True,
+        "sample_kwargs": {"tune": 5},
+    }
+    assert {rv.name for rv in model.free_RVs} == {"alpha", "z", "bias", "sigma"}
+    assert len(messages) == 1
+    assert "Gamma(0.5, 0.005)" in messages[0]
+    assert "hyper=(a, b)" in messages[0]
+    messages.clear()
+    with pytest.raises(Stop):
+        bs.fit("ard_gaussian", (X, Y), method="nuts", hyper=(1.0, 1.0))
+    assert messages == []

@@ -1,0 +1,139 @@
+"""Both forms of the Gaussian posterior against numpy's inverse and against each other."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from bayes_sparse.gaussian import Dual, Primal, cholesky
+
+
+def problem(n, k, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, k)), rng.uniform(0.1, 3.0, n), 10 ** rng.uniform(-1, 1, k)
+
+
+def both(Phi, b, alpha):
+    return Primal(Phi.T @ (b[:, None] * Phi), alpha), Dual(Phi, b, alpha)
+
+
+@pytest.mark.parametrize(("n", "k"), [(30, 5), (12, 12), (6, 20), (1, 3), (3, 1)])
+def test_both_equal_numpys_inverse(n, k):
+    Phi, b, alpha = problem(n, k)
+    P = Phi.T @ (b[:, None] * Phi) + np.diag(alpha)
+    Sigma = np.linalg.inv(P)
+    H = P - np.diag(alpha)
+    rng = np.random.default_rng(1)
+    v, V = rng.standard_normal(k), rng.standard_normal((k, 4))
+    for form in both(Phi, b, alpha):
+        # The condition number is about 1e3, so 1e-12 leaves a hundred roundings.
+        assert_allclose(form.log_determinant, np.linalg.slogdet(P)[1], rtol=1e-12)
+        assert_allclose(form.solve(v), Sigma @ v, rtol=1e-11, atol=1e-12)
+        assert_allclose(form.solve(V), Sigma @ V, rtol=1e-11, atol=1e-12)
+        assert_allclose(form.variance, Sigma.diagonal(), rtol=1e-11)
+        assert_allclose(form.smoothing, (Sigma @ H @ Sigma).diagonal(), rtol=1e-9, atol=1e-12)
+    primal, _ = both(Phi, b, alpha)
+    assert_allclose(primal.covariance, Sigma, rtol=1e-11, atol=1e-13)
+    assert_allclose(primal.covariance, primal.covariance.T, rtol=0, atol=0)
+    assert_allclose(primal.factor @ primal.factor.T, Sigma, rtol=1e-11, atol=1e-13)
+    assert_allclose(np.tril(primal.factor, -1), 0.0, atol=0)
+
+
+@given(
+    n=st.integers(1, 8),
+    k=st.integers(1, 8),
+    seed=st.integers(0, 10_000),
+    exponents=st.lists(st.floats(-12, 12), min_size=8, max_size=8),
+)
+def test_precisions_of_any_size(n, k, seed, exponents):
+    """Primal against an inverse of the same matrix scaled to a unit diagonal, with 50 digits."""
+    mpmath = pytest.importorskip("mpmath")
+    Phi, b, _ = problem(n, k, seed)
+    alpha = 10 ** np.array(exponents[:k])
+    with mpmath.workdps(60):
+        wide = mpmath.matrix(Phi.tolist())
+        P = wide.T * mpmath.diag([mpmath.mpf(x) for x in b]) * wide + mpmath.diag([mpmath.mpf(x) for x in alpha])
+        Sigma = P**-1
+        truth = np.array([float(Sigma[i, i]) for i in range(k)])
+        log_determinant = float(mpmath.log(mpmath.det(P)))
+        unit = np.array([[float(P[i, j] / mpmath.sqrt(P[i, i] * P[j, j])) for j in range(k)] for i in range(k)])
+    primal, dual = both(Phi, b, alpha)
+    # Rounding H to doubles moves the answer by its condition number, the one thing no algorithm can help.
+    condition = np.linalg.cond(unit)
+    if condition < 1e12:  # beyond that the jitter may step in
+        assert_allclose(primal.variance, truth, rtol=1e-14 * condition)
+        assert abs(primal.log_determinant - log_determinant) <= 1e-14 * condition + 1e-12 * (1 + abs(log_determinant))
+    # The dual form is bounded by the posterior's contraction instead: alpha * variance is a difference from one.
+    spread = (Phi**2 / alpha * b[:, None]).sum()
+    assert np.all(np.abs(dual.variance - truth) <= 1e-13 * (1 + spread) / alpha)
+    assert abs(dual.log_determinant - log_determinant) <= 1e-13 * (1 + spread) + 1e-12 * abs(log_determinant)
+
+
+def test_a_flat_prior_is_allowed_on_the_primal_side():
+    Phi, b, alpha = problem(30, 4)
+    alpha[2] = 0.0
+    primal = Primal(Phi.T @ (b[:, None] * Phi), alpha)
+    P = Phi.T @ (b[:, None] * Phi) + np.diag(alpha)
+    assert_allclose(primal.covariance, np.linalg.inv(P), rtol=1e-11)
+    assert_allclose(primal.log_determinant, np.linalg.slogdet(P)[1], rtol=1e-12)
+
+
+def test_an_empty_model():
+    empty = Primal(np.empty((0, 0)), np.empty(0))
+    assert empty.log_determinant == 0
+    assert empty.solve(np.empty(0)).shape == (0,)
+    assert empty.covariance.shape == empty.factor.shape == (0, 0)
+    assert empty.variance.shape == empty.smoothing.shape == (0,)
+
+
+def test_inputs_are_left_alone():
+    Phi, b, alpha = problem(10, 4)
+    H = Phi.T @ (b[:, None] * Phi)
+    kept = H.copy(), Phi.copy(), b.copy(), alpha.copy()
+    for form in (Primal(H, alpha), Dual(Phi, b, alpha)):
+        v = np.ones(4)
+        form.solve(v)
+        assert np.array_equal(v, np.ones(4))
+    assert all(np.array_equal(x, y) for x, y in zip((H, Phi, b, alpha), kept, strict=True))
+
+
+def rebuilt(P):
+    L, d = cholesky(P)
+    L = np.tril(L)
+    return (d[:, None] * L) @ (L.T * d)
+
+
+def test_no_jitter_where_none_is_needed():
+    Phi, _, _ = problem(20, 5)
+    P = Phi.T @ Phi * np.outer(10.0 ** np.arange(-10, 11, 5), 10.0 ** np.arange(-10, 11, 5))
+    assert_allclose(rebuilt(P), P, rtol=1e-14)
+
+
+def test_a_singular_matrix_gets_the_smallest_jitter_that_works():
+    x = np.random.default_rng(0).standard_normal(40)
+    P = np.array([[x @ x, x @ x], [x @ x, x @ x]])
+    extra = rebuilt(P) / P - 1
+    assert 0 <= extra.diagonal().max() <= 2e-14
+    assert_allclose(rebuilt(P), P, rtol=1e-13)
+
+
+@pytest.mark.parametrize("deficit", [1e-13, 1e-11, 1e-9, 1e-7])
+def test_the_jitter_grows_with_the_deficit_and_no_further(deficit):
+    P = np.array([[1.0, 1.0 + deficit], [1.0 + deficit, 1.0]])
+    added = rebuilt(P)[1, 1] - 1
+    assert deficit < added <= 101 * deficit
+
+
+@pytest.mark.parametrize(
+    "P",
+    [
+        np.array([[1.0, 1.1], [1.1, 1.0]]),
+        np.array([[1.0, 0.0], [0.0, -1.0]]),
+        np.array([[1.0, 0.0], [0.0, 0.0]]),
+        np.array([[1.0, 0.0], [0.0, np.nan]]),
+    ],
+)
+def test_what_is_not_positive_definite_is_refused(P):
+    with pytest.raises(np.linalg.LinAlgError, match="posterior precision"):
+        cholesky(P)
