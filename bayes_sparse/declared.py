@@ -18,11 +18,12 @@ from pytensor.compile.sharedvalue import SharedVariable
 
 from bayes_sparse.data import vector_of
 from bayes_sparse.design import FloatArray
-from bayes_sparse.graph import Declared as Read
-from bayes_sparse.graph import Slot, read_model
+from bayes_sparse.graph import ReadModel as Read
+from bayes_sparse.graph import read_model
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
 from bayes_sparse.quadrature import average
+from bayes_sparse.slot import Slot
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import versions
 

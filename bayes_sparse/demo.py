@@ -53,8 +53,8 @@ def main(folder: str = "demo_output") -> Path:
 
 def _report(console: Console, tree: xr.DataTree, predicted: xr.Dataset, test: pd.DataFrame, seconds: float) -> None:
     table = Table(title="Which measurements tell a malignant tumour from a benign one?", title_justify="left")
-    for name in ("measurement", "weight", "sd", "determined by the data"):
-        table.add_column(name, justify="left" if name == "measurement" else "right")
+    for title in ("measurement", "weight", "sd", "determined by the data"):
+        table.add_column(title, justify="left" if title == "measurement" else "right")
     kept = bs.relevance(tree).query("relevant")
     for name, row in kept.iterrows():
         table.add_row(str(name), f"{row['mean']:.4g}", f"{row['sd']:.2g}", f"{100 * row['gamma']:.0f}%")

@@ -119,6 +119,21 @@ class Design:
         out[self.M :] = self.extra.T @ right
         return out
 
+    def scan(
+        self, right: FloatArray, weights: FloatArray, v: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """`cross`, `squares` and `transposed_times` together, in one pass over a design that may be streamed."""
+        cross, squares, products = np.zeros((self.width, right.shape[1])), np.zeros(self.width), np.zeros(self.width)
+        M, weighted = self.M, right * weights[:, None]
+        for rows, block in self._blocks():
+            cross[:M] += block.T @ weighted[rows]
+            squares[:M] += np.einsum("i,ij,ij->j", weights[rows], block, block)
+            products[:M] += v[rows] @ block
+        cross[M:] = self.extra.T @ weighted
+        squares[M:] = np.einsum("i,ij,ij->j", weights, self.extra, self.extra)
+        products[M:] = v @ self.extra
+        return cross, squares, products
+
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """``Phi' diag(weights) Phi`` over all columns: for tall problems, where width is small."""
         out = np.zeros((self.width, self.width))

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.design import FloatArray
-from bayes_sparse.graph import Slot
 from bayes_sparse.problem import Problem
+from bayes_sparse.slot import Slot
 
 __all__ = ["Subject"]
 

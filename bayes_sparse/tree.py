@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from bayes_sparse.approximations import Approximation, State
 from bayes_sparse.design import FloatArray
 from bayes_sparse.gaussian import Primal
-from bayes_sparse.graph import Slot
 from bayes_sparse.outcome import Outcome
+from bayes_sparse.slot import Slot
 from bayes_sparse.subject import Subject
 
 __all__ = ["evidence_tree", "nuts_tree", "versions"]

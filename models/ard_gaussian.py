@@ -23,10 +23,10 @@ import pytensor.tensor as pt
 
 from bayes_sparse import basis as bases
 from bayes_sparse.design import Design, FloatArray
-from bayes_sparse.graph import Slot
 from bayes_sparse.likelihoods import Likelihood, compiled
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.problem import Problem
+from bayes_sparse.slot import Slot
 from bayes_sparse.subject import Subject
 
 __all__ = ["ARDGaussian"]

@@ -65,8 +65,9 @@ def test_a_kernel_fit_is_the_fit_of_its_columns(kernel, bias, standardise):
     basis = type(basis)(**{**basis.__dict__, "bias": bias, "standardise": standardise})
     inputs, new = (Z, (NEW - X.mean(axis=0)) / X.std(axis=0)) if standardise else (X, NEW)
     model = bs.models.ARDGaussian(bias_sd=3.0)
-    tree = bs.fit(model, (X, Y), basis=basis, draws=0)
-    columns = bs.fit(model, (formula(inputs, inputs), Y), basis=bs.basis.precomputed(bias=bias), draws=0)
+    settings = {"smoothness": 2.0, "draws": 0}  # the automatic price is not the same for kernels and columns
+    tree = bs.fit(model, (X, Y), basis=basis, **settings)
+    columns = bs.fit(model, (formula(inputs, inputs), Y), basis=bs.basis.precomputed(bias=bias), **settings)
     np.testing.assert_allclose(tree["evidence"]["log_evidence"], columns["evidence"]["log_evidence"], rtol=1e-5)
     np.testing.assert_array_equal(tree["evidence"]["relevant"], columns["evidence"]["relevant"])
     expected = bs.predict(columns, formula(new, inputs))
@@ -186,8 +187,20 @@ def test_an_rbf_needs_a_width(width):
         bs.basis.rbf(width=width)
 
 
-def test_a_width_may_be_a_number_of_numpy():
-    assert bs.basis.rbf(width=np.float32(0.5)).matrix(Z, Z).shape == (N, N)
+@pytest.mark.parametrize(
+    ("basis", "settings", "plain"),
+    [
+        (bs.basis.rbf, {"width": np.float32(0.5)}, {"width": 0.5}),
+        (bs.basis.rbf, {"width": np.int64(2)}, {"width": 2}),
+        (bs.basis.polynomial, {"degree": np.int64(2)}, {"degree": 2}),
+        (bs.basis.polynomial, {"constant": np.float32(0.5)}, {"constant": 0.5}),
+    ],
+    ids=["float32 width", "int64 width", "int64 degree", "float32 constant"],
+)
+def test_settings_may_be_numbers_of_numpy(basis, settings, plain):
+    tree = bs.fit("ard_gaussian", (Z, Y), basis=basis(**settings), smoothness=1.0, draws=0)
+    expected = bs.fit("ard_gaussian", (Z, Y), basis=basis(**plain), smoothness=1.0, draws=0)
+    np.testing.assert_array_equal(bs.predict(tree, Z)["mean"], bs.predict(expected, Z)["mean"])
 
 
 @pytest.mark.parametrize("degree", [0, 1.5, -2])

@@ -31,8 +31,9 @@ def screen(monkeypatch):
     return shown, made
 
 
-def test_a_quick_fit_shows_nothing(screen, capfd):
+def test_a_quick_fit_shows_nothing(screen, monkeypatch, capfd):
     shown, made = screen
+    monkeypatch.setattr(progress, "_PATIENCE", 60.0)  # quick, on however busy a machine
     bs.fit("ard_gaussian", (X, Y), draws=0)
     assert made == []
     assert shown.getvalue() == ""

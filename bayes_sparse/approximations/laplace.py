@@ -96,11 +96,10 @@ class Laplace:
         assert state.terms is not None
         _, first, second, _ = state.terms
         b = np.maximum(-second, 0.0)
-        design = self.problem.design
-        C = design.cross(self._active(state.index), b)
+        C, squares, Q = self.problem.design.scan(self._active(state.index), b, first)
         overlap = C @ state.posterior.covariance
-        S = design.squares(b) - np.einsum("ij,ij->i", overlap, C)
-        return Scores(np.maximum(S, 0.0), design.transposed_times(first), overlap)
+        S = squares - np.einsum("ij,ij->i", overlap, C)
+        return Scores(np.maximum(S, 0.0), Q, overlap)
 
     def _start(self, Phi: FloatArray, index: IntArray, theta: FloatArray, near: State | None) -> Start:
         """Weights to search from, with their predictor and likelihood: those of a nearby state where they serve."""

@@ -59,5 +59,5 @@ def _first_fit(name: str, environment: dict[str, str]) -> tuple[float, float, in
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # with bytecode, as any installed package has it
     command = [sys.executable, "-c", SCRIPT, name]
     done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
-    seconds, evidence, terms = done.stdout.split()
+    seconds, evidence, terms = done.stdout.splitlines()[-1].split()  # above it may stand a progress line
     return float(seconds), float(evidence), int(terms)

@@ -15,7 +15,7 @@ from benchmarks.report import Row
 METHODS = ("sequential", "mackay", "em")
 
 
-def run(say: Callable[[str], None], seeds: int = 2) -> list[Row]:
+def run(say: Callable[[str], None], seeds: int = 1) -> list[Row]:
     """One row a problem, price of a degree of freedom and method; ``seeds`` is the number of repetitions."""
     rows = []
     for case, X, y, settings in _problems():

@@ -352,28 +352,34 @@ def test_noise_free_sinc_does_not_stall(width):
     assert float(evidence["log_evidence"]) > 400
     kept = evidence["relevant"].to_numpy()
     K = basis.matrix(x[:, None], x[:, None])
-    truth, _, _ = many_digits(K[:, kept], evidence["alpha"].to_numpy()[kept], float(evidence["sigma"]), y, K[:, :1])
+    alpha, sigma = evidence["alpha"].to_numpy()[kept], float(evidence["sigma"])
+    truth, S, Q = many_digits(K[:, kept], alpha, sigma, y, K[:, ~kept])
     # The kernel matrix is nearly singular (jitter of 1e-14 of its diagonal, at most): a thousandth of a nat.
     assert_allclose(float(evidence["log_evidence"]), truth, atol=1e-3)
+    # It stopped because nothing is left to gain, not because it could not see it.
+    gain, _ = addition_gain(S, Q, 0.0)
+    assert gain.max() < 1e-2
 
 
 def test_scores_keep_their_digits_when_the_noise_is_small():
     x = np.linspace(-10, 10, 100)
     y = np.sinc(x / np.pi)
-    K = bs.basis.rbf(width=1.5).matrix(x[:, None], x[:, None])
-    problem = replace(make(100, 100), design=Design(K), y=y, theta=np.array([np.log(1e-5)]))
+    K = bs.basis.rbf(width=3.0).matrix(x[:, None], x[:, None])
+    sigma = 1e-6
+    problem = replace(make(100, 100), design=Design(K), y=y, theta=np.array([np.log(sigma)]))
     exact = Exact(problem, Objective())
-    index = np.arange(0, 100, 6)
+    index = np.arange(0, 100, 9)
     state = exact.at(index, np.full(len(index), 0.1), problem.theta)
     scores = exact.scores(state)
     others = np.setdiff1d(np.arange(100), index)
-    truth, S, Q = many_digits(K[:, index], state.alpha, 1e-5, y, K[:, others])
-    assert_allclose(state.log_evidence, truth, rtol=1e-9)
-    subtracted = 1e10 * np.einsum("ij,ij->j", K[:, others], K[:, others]) - S
-    assert np.any(S < 1e-8 * subtracted)  # cases where a plain subtraction would keep few digits or none
-    matters = 2 * Q**2 > S
-    assert_allclose(scores.S[others][matters], S[matters], rtol=1e-6)
-    assert_allclose(scores.Q[others][matters], Q[matters], rtol=1e-6, atol=1e-6 * np.abs(Q).max())
+    _, S, Q = many_digits(K[:, index], state.alpha, sigma, y, K[:, others])
+    C = K[:, others].T @ K[:, index]
+    full = np.einsum("ij,ij->j", K[:, others], K[:, others]) / sigma**2
+    textbook = full - np.einsum("ij,jk,ik->i", C, state.posterior.covariance, C) / sigma**4
+    assert np.abs(textbook / S - 1).max() > 100  # the subtraction has nothing left
+    assert_allclose(scores.S[others], S, rtol=1e-8)
+    # Q is linear in the residual, which itself is known to about 1e-7 here.
+    assert_allclose(scores.Q[others], Q, rtol=1e-6, atol=1e-6 * np.abs(Q).max())
 
 
 def test_an_approximation_may_be_used_again_after_a_search():

@@ -1,0 +1,71 @@
+"""Which variables of a model are its sparse weights.
+
+A Normal vector is sparse if its prior sd depends on a variable of its own shape, one precision a weight, or if the
+user names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pymc as pm
+from pymc.distributions.continuous import FlatRV
+from pytensor.tensor.random.basic import NormalRV
+
+from bayes_sparse.graph.nodes import Var, reached
+from bayes_sparse.graph.variable import in_order, parameters, prior_sd, shape_of
+
+__all__ = ["sparse_variables"]
+
+
+def sparse_variables(model: pm.Model, weights: str | None, near: set[Var]) -> tuple[list[Var], set[Var]]:
+    """Find the sparse weights, and every variable with a Gaussian (or flat) prior of known mean."""
+    rvs = set(model.free_RVs)
+    for rv in model.free_RVs:
+        if rv in near and "mvnormal" in type(rv.owner.op).__name__.lower():
+            raise ValueError(
+                f"The variable {rv.name!r} has a multivariate normal prior, which is not supported; "
+                "declare it as pm.Normal with one sd a weight."
+            )
+    normal = [rv for rv in model.free_RVs if rv in near and isinstance(rv.owner.op, NormalRV | FlatRV)]
+    for rv in normal:
+        for parent in in_order(reached(parameters(rv)[:1], rvs), model):
+            raise ValueError(
+                f"The prior mean of {rv.name!r} depends on {parent.name!r}; give {rv.name!r} a prior mean of zero "
+                f"and add {parent.name!r} to the predictor."
+            )
+    candidates = [rv for rv in normal if isinstance(rv.owner.op, NormalRV) and rv.ndim]
+    own = [rv for rv in candidates if _has_own_precisions(model, rv)]
+    if weights is not None:
+        chosen = [rv for rv in candidates if rv.name == weights]
+        if not chosen:
+            raise ValueError(
+                f"weights={weights!r} does not name a vector with a Normal prior that reaches the observed "
+                f"variable; {_those(candidates)}."
+            )
+        candidates = chosen
+        if chosen[0] not in own:  # those with precisions of their own stay sparse beside it
+            own = [] if reached([prior_sd(chosen[0])], rvs) else in_order({*own, *chosen}, model)
+    if own:
+        return own, set(normal)
+    for rv in candidates:
+        for scale in in_order(reached([prior_sd(rv)], rvs), model):
+            raise ValueError(
+                f"The weights {rv.name!r} share the prior scale {scale.name!r}; a sparse prior needs one "
+                f"precision a weight, so give {scale.name!r} the shape of {rv.name!r}."
+            )
+    raise ValueError(
+        f"No sparse prior was found: no Normal variable has an sd that depends on a variable of its own shape; "
+        f"{_those(candidates)}, and one of them can be named as in "
+        'bayes_sparse.models.Declared(model, weights="w").'
+    )
+
+
+def _has_own_precisions(model: pm.Model, rv: Var) -> bool:
+    shape = shape_of(model, rv)
+    return any(shape_of(model, hyper) == shape for hyper in reached([prior_sd(rv)], set(model.free_RVs)))
+
+
+def _those(variables: Sequence[Var]) -> str:
+    names = ", ".join(repr(rv.name) for rv in variables)
+    return f"the vectors with a Normal prior are {names}" if names else "the model has no vector with a Normal prior"

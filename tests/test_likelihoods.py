@@ -1,0 +1,151 @@
+"""Named likelihoods: densities and moments against scipy.stats, derivatives against many digits, ordinary and extreme."""
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from scipy.special import expit
+
+from bayes_sparse import likelihoods
+from bayes_sparse.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
+
+
+def log_density(name, nu=4.0):
+    """The log-density of one observation in mpmath's own words."""
+    log, exp, gamma = mpmath.log, mpmath.exp, mpmath.loggamma
+
+    def t(eta, y, log_sigma):
+        z = (y - eta) / exp(log_sigma)
+        constant = gamma((nu + 1) / 2) - gamma(nu / 2) - log(nu * mpmath.pi) / 2 - log_sigma
+        return constant - (nu + 1) / 2 * log(1 + z**2 / nu)
+
+    def negative(eta, y, log_r):
+        r, mu = exp(log_r), exp(eta)
+        return gamma(y + r) - gamma(r) - gamma(y + 1) + r * log(r / (r + mu)) + y * (eta - log(r + mu))
+
+    return {
+        "normal": lambda e, y, s: -(((y - e) / exp(s)) ** 2) / 2 - s - log(2 * mpmath.pi) / 2,
+        "student_t": t,
+        "bernoulli": lambda e, y: y * e - log(1 + exp(e)),
+        "poisson": lambda e, y: y * e - exp(e) - gamma(y + 1),
+        "negative_binomial": negative,
+    }[name]
+
+
+CASES = [
+    (normal(), [-3.0, 0.0, 2.5], [-1.0, 0.0, 4.0], [0.4]),
+    (normal(), [-1e6, 1e6], [0.0, 1.0], [-2.0]),
+    (student_t(), [-3.0, 0.0, 2.5], [-1.0, 0.0, 4.0], [0.4]),
+    (student_t(nu=2.5), [-1e5, 30.0, 1e5], [0.0, 1.0, 2.0], [-2.0]),
+    (bernoulli(), [-3.0, -0.2, 0.0, 1.7], [0.0, 1.0], []),
+    (bernoulli(), [-40.0, -20.0, 20.0, 40.0], [0.0, 1.0], []),
+    (poisson(), [-3.0, 0.0, 2.0, 6.0], [0.0, 1.0, 7.0, 200.0], []),
+    (poisson(), [-50.0, 20.0], [0.0, 3.0], []),
+    (negative_binomial(), [-3.0, 0.0, 2.0, 6.0], [0.0, 1.0, 7.0, 200.0], [0.4]),
+    (negative_binomial(), [-30.0, 30.0], [0.0, 3.0], [3.0]),
+]
+
+
+@pytest.mark.parametrize(("likelihood", "etas", "ys", "theta"), CASES)
+def test_value_and_three_derivatives(likelihood, etas, ys, theta):
+    eta, y = (np.ravel(g) for g in np.meshgrid(etas, ys))
+    ours = np.array(compiled(likelihood)(eta, y, *theta))
+    f = log_density(likelihood.name, *([likelihood.nu] if likelihood.name == "student_t" else []))
+    with mpmath.workdps(80):
+        exact = [
+            [mpmath.diff(lambda e, y=yi: f(e, y, *theta), mpmath.mpf(ei), order) for ei, yi in zip(eta, y, strict=True)]
+            for order in range(4)
+        ]
+        truth = np.array([[float(v) for v in row] for row in exact])
+    assert np.isfinite(ours).all()
+    # Terms of size |eta|, y and log-factorials are added: rounding relative to the largest of them.
+    size = 1 + np.abs(eta) + np.abs(y) * np.log1p(np.abs(y)) + np.abs(truth[0])
+    assert_allclose(ours[0], truth[0], rtol=1e-11, atol=1e-13 * size.max())
+    for order in (1, 2, 3):
+        assert_allclose(ours[order], truth[order], rtol=1e-9, atol=1e-13 * max(1.0, np.abs(truth[order]).max()))
+
+
+def test_bernoulli_far_out():
+    eta, y = np.array([-800.0, -800.0, 800.0, 800.0]), np.array([0.0, 1.0, 0.0, 1.0])
+    l, first, second, third = compiled(bernoulli())(eta, y)
+    assert_allclose(l, [0.0, -800.0, -800.0, 0.0], atol=1e-300)
+    assert_allclose(first, [0.0, 1.0, -1.0, 0.0], atol=1e-15)
+    assert_allclose(second, 0.0, atol=1e-300)
+    assert_allclose(third, 0.0, atol=1e-300)
+
+
+def test_poisson_far_out():
+    eta, y = np.full(3, -700.0), np.array([0.0, 1.0, 5.0])
+    l, first, second, third = compiled(poisson())(eta, y)
+    assert_allclose(l, [0.0, -700.0, -3500.0 - np.log(120.0)], atol=1e-300)
+    assert_allclose(first, y, atol=1e-300)
+    assert_allclose(second, 0.0, atol=1e-300)
+    assert_allclose(third, 0.0, atol=1e-300)
+
+
+def test_negative_binomial_far_out():
+    eta, y = np.array([-700.0, -700.0, 600.0]), np.array([0.0, 2.0, 2.0])
+    values = compiled(negative_binomial())(eta, y, np.log(3.0))
+    assert all(np.isfinite(v).all() for v in values)
+    assert_allclose(values[0][0], 0.0, atol=1e-12)
+    assert_allclose(values[1], [0.0, 2.0, -3.0], atol=1e-12)  # y, then -dispersion
+    assert_allclose(values[2], 0.0, atol=1e-12)
+
+
+ETA = np.array([-2.0, 0.0, 1.5])
+SCIPY = [
+    (normal(), (0.7,), lambda e: stats.norm(e, 0.7)),
+    (student_t(nu=5.0), (0.7,), lambda e: stats.t(5.0, e, 0.7)),
+    (bernoulli(), (), lambda e: stats.bernoulli(expit(e))),
+    (poisson(), (), lambda e: stats.poisson(np.exp(e))),
+    (negative_binomial(), (2.5,), lambda e: stats.nbinom(2.5, 2.5 / (2.5 + np.exp(e)))),
+]
+
+
+@pytest.mark.parametrize(("likelihood", "nuisance", "truth"), SCIPY)
+def test_moments_and_densities_are_scipys(likelihood, nuisance, truth):
+    mean, variance = likelihood.moments(ETA, *nuisance)
+    reference = truth(ETA)
+    assert_allclose(mean, reference.mean(), rtol=1e-12, atol=1e-15)
+    assert_allclose(variance, reference.var(), rtol=1e-12)
+    y = np.array([0.0, 1.0, 1.0])
+    density = reference.logpdf(y) if likelihood.name in ("normal", "student_t") else reference.logpmf(y)
+    assert_allclose(compiled(likelihood)(ETA, y, *np.log(nuisance))[0], density, rtol=1e-10)
+
+
+def test_a_student_t_of_few_degrees_has_no_variance():
+    assert np.isinf(student_t(nu=2.0).moments(ETA, 1.0)[1]).all()
+    with pytest.raises(ValueError, match="nu > 0"):
+        student_t(nu=0.0)
+
+
+@pytest.mark.parametrize("likelihood", [normal(), student_t(), bernoulli(), poisson(), negative_binomial()])
+def test_starts_are_usable(likelihood):
+    y = np.array([0.0, 1.0, 1.0, 0.0, 1.0])
+    start = likelihood.start(y)
+    assert start.shape == (len(likelihood.nuisance),)
+    assert np.isfinite(np.log(start)).all()
+    assert np.isfinite(likelihood.bias_sd(y))
+    assert likelihood.bias_sd(y) > 0
+    assert likelihood.wrong(y) is None
+
+
+@pytest.mark.parametrize("likelihood", [bernoulli(), poisson(), negative_binomial()])
+def test_targets_a_likelihood_cannot_take(likelihood):
+    assert likelihood.wrong(np.array([0.0, 0.5])) is not None
+    assert likelihood.wrong(np.array([0.0, -1.0])) is not None
+
+
+@pytest.mark.parametrize("name", ["normal", "student_t", "bernoulli", "poisson", "negative_binomial"])
+def test_names_and_settings_come_back(name):
+    found = likelihoods.resolve(name)
+    assert found.name == name
+    assert likelihoods.resolve(found) is found
+    stored = {"name": name, **({"nu": 7.0} if name == "student_t" else {})}
+    assert likelihoods.from_settings(stored) == (student_t(nu=7.0) if name == "student_t" else found)
+
+
+def test_an_unknown_likelihood_lists_the_real_ones():
+    with pytest.raises(ValueError, match=r"no likelihood 'poison'.*bernoulli.*Did you mean 'poisson'"):
+        likelihoods.resolve("poison")

@@ -1,0 +1,108 @@
+"""Named models: where they are found, and that the declaration is the model the evidence methods fit."""
+
+import dataclasses
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import bayes_sparse as bs
+from bayes_sparse.prepare import prepare
+
+RNG = np.random.default_rng(41)
+N = 50
+X = RNG.standard_normal((N, 3)) * [1.0, 4.0, 0.5] + [0.0, 10.0, -1.0]
+Y = X[:, 0] + 0.4 * X[:, 1] + 0.5 * RNG.standard_normal(N)
+TARGETS = {
+    "normal": Y,
+    "student_t": Y,
+    "bernoulli": (X[:, 0] + RNG.logistic(size=N) > 0).astype(int),
+    "poisson": RNG.poisson(np.exp(0.3 * X[:, 0] + 1)),
+    "negative_binomial": RNG.poisson(RNG.gamma(2.0, np.exp(0.3 * X[:, 0] + 1) / 2.0)),
+}
+
+
+def prepared(likelihood, basis=None, **settings):
+    arguments = {"keep": None, "weights": None, "offset": None} | settings
+    return prepare((X, TARGETS[likelihood]), None, likelihood, basis or bs.basis.linear(), **arguments)
+
+
+def log_likelihood(model, point):
+    """PyMC's own log-density of every observation at a point of named values."""
+    observed = model.observed_RVs[0]
+    logp = model.compile_logp(vars=[observed], sum=False, jacobian=False)
+    full = {**model.initial_point(), **point}
+    return logp(full)[0]
+
+
+def test_the_models_are_public():
+    assert set(bs.models.__all__) == {"ARDGaussian", "Declared"}
+    assert bs.models.ARDGaussian() == bs.models.ARDGaussian(bias_sd=None)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        bs.models.ARDGaussian().bias_sd = 1.0
+
+
+def test_the_name_is_the_default_object():
+    by_name = bs.fit("ard_gaussian", (X, Y), draws=0)["evidence"]
+    by_object = bs.fit(bs.models.ARDGaussian(), (X, Y), draws=0)["evidence"]
+    np.testing.assert_array_equal(by_name["mean"], by_object["mean"])
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_declaration_has_the_documented_variables(centred):
+    model = bs.models.ARDGaussian().declare(prepared("normal"), (0.5, 0.005), centred=centred)
+    assert {rv.name for rv in model.free_RVs} == {"alpha", "w" if centred else "z", "bias", "sigma"}
+    assert [rv.name for rv in model.observed_RVs] == ["y"]
+    assert model.named_vars_to_dims["w"] == ("basis",)
+    assert model.named_vars_to_dims["y"] == ("obs",)
+    assert list(model.coords["basis"]) == ["x0", "x1", "x2"]
+
+
+def test_a_basis_without_a_bias_declares_none():
+    model = bs.models.ARDGaussian().declare(prepared("bernoulli", bs.basis.linear(bias=False)), (0.5, 0.005))
+    assert {rv.name for rv in model.free_RVs} == {"alpha", "z"}
+
+
+@pytest.mark.parametrize("likelihood", TARGETS)
+def test_the_declared_likelihood_is_the_one_fitted(likelihood):
+    """PyMC's log-likelihood of the declaration at one draw equals the tree's at that draw."""
+    offset = np.linspace(-0.5, 0.5, N)
+    tree = bs.fit(
+        "ard_gaussian",
+        (X, TARGETS[likelihood]),
+        likelihood=likelihood,
+        offset=offset,
+        keep=["x0", "x1", "x2"],
+        smoothness=0,
+        method="mackay",
+        draws=2,
+        chains=1,
+        random_seed=0,
+    )
+    data = prepared(likelihood, offset=offset)
+    draw = tree["posterior"].isel(chain=0, draw=1)
+    w = draw["w"].to_numpy()
+    point = {"w": w * data.scale, "bias": draw["bias"].item() + np.sum(w * data.shift)}
+    for name in data.likelihood.nuisance:
+        point[f"{name}_log__"] = np.log(draw[name].item())
+    model = bs.models.ARDGaussian().declare(data, (0.5, 0.005), centred=True)
+    np.testing.assert_allclose(
+        tree["log_likelihood"]["y"].isel(chain=0, draw=1), log_likelihood(model, point), rtol=1e-8
+    )
+
+
+def test_weights_enter_the_declaration():
+    data = prepared("normal", weights=np.linspace(0.5, 2.0, N))
+    model = bs.models.ARDGaussian().declare(data, (0.5, 0.005))
+    assert [potential.name for potential in model.potentials] == ["y"]
+    with model:
+        assert np.isfinite(model.point_logps()["y"])
+
+
+def test_kept_columns_have_the_wide_prior_of_the_bias():
+    data = prepared("normal", keep=["x1"])
+    model = bs.models.ARDGaussian(bias_sd=7.0).declare(data, (0.5, 0.005), centred=True)
+    sd = model["w"].owner.op.dist_params(model["w"].owner)[1]
+    drawn = pm.draw(sd, draws=2, random_seed=0)
+    np.testing.assert_allclose(drawn[:, 1], 7.0)
+    assert not np.allclose(drawn[:, 0], 7.0)

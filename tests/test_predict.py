@@ -1,0 +1,232 @@
+"""Predictions: closed forms, Monte Carlo, and what new data must look like."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import xarray as xr
+from scipy.special import expit
+
+import bayes_sparse as bs
+
+RNG = np.random.default_rng(52)
+N = 80
+NAMES = ["a", "b", "c"]
+X = RNG.standard_normal((N, 3)) * [1.0, 5.0, 0.2] + [0.0, 20.0, -3.0]
+Z = (X - X.mean(axis=0)) / X.std(axis=0)
+NEW = X[:12] + 0.1 * RNG.standard_normal((12, 3))
+ETA = 0.8 * Z[:, 0] - 0.5 * Z[:, 1]
+TARGETS = {
+    "normal": 2 * ETA + 7.0 + 0.5 * RNG.standard_normal(N),
+    "student_t": 2 * ETA + 7.0 + 0.5 * RNG.standard_t(4, size=N),
+    "bernoulli": (2 * ETA + RNG.logistic(size=N) > 0).astype(int),
+    "poisson": RNG.poisson(np.exp(ETA + 1.0)),
+    "negative_binomial": RNG.poisson(RNG.gamma(4.0, np.exp(ETA + 1.0) / 4.0)),
+}
+DRAWS = 20000
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return {
+        name: bs.fit("ard_gaussian", (X, y), likelihood=name, draws=DRAWS // 4, random_seed=3)
+        for name, y in TARGETS.items()
+    }
+
+
+def predictors(tree, X):
+    """Draws of the linear predictor at new rows, from the posterior group: (rows, draws)."""
+    posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
+    columns = [int(str(name)[1:]) for name in posterior["basis"].to_numpy()]
+    w = posterior["w"].transpose("basis", "sample").to_numpy()
+    return X[:, columns] @ w + posterior["bias"].to_numpy()
+
+
+def test_a_normal_prediction_by_hand(trees):
+    """The textbook posterior at the precisions and noise found, in the user's units."""
+    tree = trees["normal"]
+    evidence = tree["evidence"]
+    active = np.flatnonzero(evidence["relevant"])
+    Phi = np.column_stack([np.ones(N), Z[:, active]])
+    sigma = evidence["sigma"].item()
+    wide = 10 * np.sqrt(np.mean(TARGETS["normal"] ** 2))
+    alpha = np.append(wide**-2.0, evidence["alpha"].to_numpy()[active] / X.std(axis=0)[active] ** 2)
+    covariance = np.linalg.inv(np.diag(alpha) + Phi.T @ Phi / sigma**2)
+    mean = covariance @ Phi.T @ TARGETS["normal"] / sigma**2
+    ahead = np.column_stack([np.ones(len(NEW)), ((NEW - X.mean(axis=0)) / X.std(axis=0))[:, active]])
+    prediction = bs.predict(tree, NEW)
+    np.testing.assert_allclose(prediction["mean"], ahead @ mean, rtol=1e-8)
+    variance = np.einsum("ij,jk,ik->i", ahead, covariance, ahead) + sigma**2
+    np.testing.assert_allclose(prediction["sd"], np.sqrt(variance), rtol=1e-8)
+
+
+def test_a_probability_is_integrated_over_the_weights(trees):
+    tree = trees["bernoulli"]
+    prediction = bs.predict(tree, NEW)
+    probability = prediction["probability"].sel({"class": 1}).to_numpy()
+    drawn = expit(predictors(tree, NEW))
+    error = drawn.std(axis=1) / np.sqrt(DRAWS)
+    assert np.all(np.abs(probability - drawn.mean(axis=1)) < 5 * error + 1e-9)
+    plug_in = expit(predictors(tree, NEW).mean(axis=1))
+    surer = np.abs(plug_in - 0.5) > 0.05
+    assert surer.sum() > 5
+    assert np.all(np.abs(probability - 0.5)[surer] < np.abs(plug_in - 0.5)[surer])
+    assert np.all((probability > 0.5)[surer] == (plug_in > 0.5)[surer])
+    np.testing.assert_allclose(prediction["probability"].sum("class"), 1.0, rtol=1e-12)
+
+
+MOMENTS = {
+    "poisson": lambda eta: (np.exp(eta), np.exp(eta)),
+    "negative_binomial": lambda eta, k: (np.exp(eta), np.exp(eta) + np.exp(2 * eta) / k),
+    "student_t": lambda eta, sigma: (eta, np.full_like(eta, 2.0 * sigma**2)),
+}
+
+
+@pytest.mark.parametrize("likelihood", MOMENTS)
+def test_mean_and_sd_against_monte_carlo(trees, likelihood):
+    tree = trees[likelihood]
+    eta = predictors(tree, NEW)
+    nuisance = {"negative_binomial": ["dispersion"], "student_t": ["sigma"]}.get(likelihood, [])
+    level, spread = MOMENTS[likelihood](eta, *(tree["evidence"][name].item() for name in nuisance))
+    prediction = bs.predict(tree, NEW)
+    error = level.std(axis=1) / np.sqrt(DRAWS)
+    assert np.all(np.abs(prediction["mean"] - level.mean(axis=1)) < 5 * error + 1e-9)
+    sd = np.sqrt(spread.mean(axis=1) + level.var(axis=1))
+    np.testing.assert_allclose(prediction["sd"], sd, rtol=0.02)
+
+
+def test_a_heavy_tail_has_no_sd():
+    y = TARGETS["student_t"]
+    tree = bs.fit("ard_gaussian", (X, y), likelihood=bs.likelihoods.student_t(nu=2.0), draws=0)
+    assert np.isposinf(bs.predict(tree, NEW)["sd"]).all()
+
+
+def test_predictions_have_the_shape_of_the_contract(trees):
+    regression, classes = bs.predict(trees["normal"], NEW), bs.predict(trees["bernoulli"], NEW)
+    assert isinstance(regression, xr.Dataset)
+    assert set(regression.data_vars) == {"mean", "sd"}
+    assert regression["mean"].dims == regression["sd"].dims == ("obs",)
+    assert set(classes.data_vars) == {"probability", "label"}
+    assert classes["probability"].dims == ("obs", "class")
+    assert classes["label"].dims == ("obs",)
+
+
+@pytest.mark.parametrize("likelihood", TARGETS)
+def test_a_tree_without_draws_predicts_the_same(trees, likelihood):
+    bare = bs.fit("ard_gaussian", (X, TARGETS[likelihood]), likelihood=likelihood, draws=0)
+    assert "posterior" not in bare.children
+    assert bs.predict(bare, NEW).identical(bs.predict(trees[likelihood], NEW))
+
+
+def test_rows_are_predicted_one_by_one_as_together(trees):
+    together = bs.predict(trees["negative_binomial"], NEW)
+    alone = [bs.predict(trees["negative_binomial"], NEW[i : i + 1]) for i in range(len(NEW))]
+    np.testing.assert_allclose(together["mean"], [p["mean"].item() for p in alone], rtol=1e-12)
+    np.testing.assert_allclose(together["sd"], [p["sd"].item() for p in alone], rtol=1e-12)
+
+
+def test_intervals_cover_new_observations(trees):
+    rng = np.random.default_rng(0)
+    ahead = rng.standard_normal((2000, 3))
+    y = 2 * (0.8 * ahead[:, 0] - 0.5 * ahead[:, 1]) + 7.0 + 0.5 * rng.standard_normal(2000)
+    prediction = bs.predict(trees["normal"], ahead * X.std(axis=0) + X.mean(axis=0))
+    inside = np.abs(y - prediction["mean"]) < 1.96 * prediction["sd"]
+    assert 0.88 < inside.mean() < 0.99
+
+
+@pytest.fixture(scope="module")
+def framed():
+    table = pd.DataFrame(X, columns=NAMES)
+    return bs.fit("ard_gaussian", (table, TARGETS["normal"]), draws=0)
+
+
+def test_every_form_of_new_data_gives_the_same(framed):
+    expected = bs.predict(framed, NEW)
+    table = pd.DataFrame(NEW, columns=NAMES)
+    forms = {
+        "frame": table,
+        "other order": table[["c", "a", "b"]],
+        "more columns": table.assign(extra="text"),
+        "polars": pl.DataFrame(NEW, schema=NAMES),
+        "dataset": xr.Dataset({name: ("obs", NEW[:, j]) for j, name in enumerate(NAMES)}),
+        "data array": xr.DataArray(NEW, dims=("obs", "kind"), coords={"kind": NAMES}),
+        "turned data array": xr.DataArray(NEW[:, ::-1], dims=("obs", "kind"), coords={"kind": NAMES[::-1]}),
+        "matrix in a dataset": xr.Dataset({"m": (("obs", "kind"), NEW)}, coords={"kind": NAMES}),
+        "lists": NEW.tolist(),
+        "fortran": np.asfortranarray(NEW),
+    }
+    for form, data in forms.items():
+        prediction = bs.predict(framed, data)
+        np.testing.assert_allclose(prediction["mean"], expected["mean"], rtol=1e-12, err_msg=form)
+        np.testing.assert_allclose(prediction["sd"], expected["sd"], rtol=1e-12, err_msg=form)
+
+
+def test_labels_of_new_rows_survive(framed):
+    table = pd.DataFrame(NEW, columns=NAMES, index=pd.Index([f"new {i}" for i in range(12)], name="who"))
+    prediction = bs.predict(framed, table)
+    assert prediction["mean"].dims == ("who",)
+    assert prediction["who"].to_numpy().tolist() == table.index.tolist()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (pd.DataFrame(NEW, columns=["a", "b", "z"]), "columns of the fit; missing: 'c'"),
+        (pd.DataFrame(NEW[:, :2], columns=["a", "b"]), "columns of the fit; missing: 'c'"),
+        (NEW[:, :2], "the 3 columns of the fit .'a', 'b', 'c'.; it has 2"),
+        (xr.DataArray(NEW, dims=("o", "k"), coords={"k": ["a", "b", "z"]}), "columns of the fit .*'z'"),
+        (np.full((2, 3), np.nan), r"NaN or infinite values in 'a' \(2\)"),
+        (pd.DataFrame(NEW, columns=NAMES).assign(b="x"), "Column 'b' is not numeric"),
+        (None, "Nothing to predict"),
+    ],
+    ids=["renamed", "missing", "too few", "renamed array", "nan", "strings", "nothing"],
+)
+def test_other_columns_are_refused(framed, data, message):
+    with pytest.raises(ValueError, match=message):
+        bs.predict(framed, data)
+
+
+def test_an_offset_has_a_value_a_row(framed):
+    with pytest.raises(ValueError, match="`offset` has 3 values for 12 observations"):
+        bs.predict(framed, NEW, offset=np.zeros(3))
+    np.testing.assert_allclose(bs.predict(framed, NEW, offset=2.0)["mean"], bs.predict(framed, NEW)["mean"] + 2.0)
+
+
+@pytest.mark.parametrize("thing", [None, 3, xr.Dataset(), xr.DataTree()])
+def test_only_a_tree_of_fit_can_predict(thing):
+    with pytest.raises(TypeError, match=r"predict takes a tree from bayes_sparse\.fit"):
+        bs.predict(thing, NEW)
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    x = np.linspace(-3, 3, 60)[:, None]
+    return bs.fit("ard_gaussian", (x, np.sin(2 * x[:, 0]) + 0.1 * RNG.standard_normal(60)), basis=bs.basis.rbf(0.6))
+
+
+def test_rows_far_from_every_kernel_are_pointed_out(kernels):
+    with pytest.warns(UserWarning, match="1 of 3 rows lie far from every relevance vector.*sd is too small") as caught:
+        prediction = bs.predict(kernels, [[0.0], [1.0], [50.0]])
+    np.testing.assert_allclose(prediction["mean"][2], kernels["evidence"]["bias"])
+    assert caught[0].filename == __file__
+
+
+def test_near_rows_are_not(kernels):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prediction = bs.predict(kernels, np.linspace(-2, 2, 9)[:, None])
+    np.testing.assert_allclose(prediction["mean"], np.sin(2 * np.linspace(-2, 2, 9)), atol=0.2)
+
+
+@pytest.mark.parametrize(
+    "basis", [bs.basis.rbf(1.0), bs.basis.polynomial(), bs.basis.inner_product(), bs.basis.function("numpy:square")]
+)
+def test_a_fit_that_kept_nothing_still_predicts(basis):
+    with pytest.warns(bs.FitWarning, match="No basis function pays"):
+        tree = bs.fit("ard_gaussian", (Z, TARGETS["normal"]), basis=basis, smoothness=500.0, draws=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prediction = bs.predict(tree, Z[:4])
+    np.testing.assert_allclose(prediction["mean"], tree["evidence"]["bias"])
