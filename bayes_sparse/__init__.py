@@ -8,7 +8,7 @@ from bayes_sparse import basis, datasets, likelihoods, methods, models
 from bayes_sparse.fit import FitWarning, fit
 from bayes_sparse.plots import plot_curve, plot_history, plot_relevance
 from bayes_sparse.predict import predict
-from bayes_sparse.relevance import relevance
+from bayes_sparse.relevance import relevance, unpruned
 
 __all__ = [
     "FitWarning",
@@ -23,6 +23,7 @@ __all__ = [
     "plot_relevance",
     "predict",
     "relevance",
+    "unpruned",
 ]
 
 __version__ = "0.1.0"

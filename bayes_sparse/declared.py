@@ -18,8 +18,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 
 from bayes_sparse.data import vector_of
 from bayes_sparse.design import FloatArray
-from bayes_sparse.graph import ReadModel as Read
-from bayes_sparse.graph import read_model
+from bayes_sparse.graph import ReadModel, read_model
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
 from bayes_sparse.quadrature import average
@@ -53,6 +52,7 @@ def declared_subject(declared: Declared, data: Any, weights: Any, hyper: tuple[f
         obs=read.obs_coords.get(obs_dim, np.arange(read.problem.design.n)),
         unpack=read.unpack,
         settings={"model": "declared", "likelihood": {"name": read.describe}, "weights": declared.weights},
+        hyper_points=lambda precision: _hyper_points(read, precision),
     )
 
 
@@ -97,7 +97,7 @@ def predict_declared(tree: xr.DataTree, model: pm.Model | None, data: Any, offse
         return _from_moments(tree["evidence"].to_dataset(), read, random_seed)
 
 
-def _from_moments(evidence: xr.Dataset, read: Read, random_seed: int) -> xr.Dataset:
+def _from_moments(evidence: xr.Dataset, read: ReadModel, random_seed: int) -> xr.Dataset:
     problem, theta = read.problem, np.atleast_1d(evidence["theta"].to_numpy())
     column = evidence["column"].to_numpy()
     prior = np.concatenate([slot.mean.ravel() for slot in (*read.sparse, *read.fixed)])
@@ -125,7 +125,7 @@ def _by_node(mean: Any, eta: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def _simulated(
-    read: Read, eta: FloatArray, variance: FloatArray, theta: FloatArray, random_seed: int
+    read: ReadModel, eta: FloatArray, variance: FloatArray, theta: FloatArray, random_seed: int
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and sd of new observations drawn from the user's own distribution."""
     rng = np.random.default_rng(random_seed)
@@ -167,6 +167,16 @@ def _moments(mean: FloatArray, sd: FloatArray, dim: str, rows: NDArray[Any]) -> 
     return xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), sd)}, coords={dim: rows})
 
 
+def _hyper_points(read: ReadModel, precision: FloatArray) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
+    """Point values of the variables that the user put behind the sparse priors, where they follow from the precisions."""
+    points = {}
+    for slot in read.sparse:
+        dims = slot.dims or tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
+        values = read.hyper(slot.name, precision[slot.columns].reshape(slot.shape))
+        points |= {name: (dims, value) for name, value in (values or {}).items()}
+    return points
+
+
 def _names(slot: Slot, *, alone: bool) -> list[str]:
     size = int(np.prod(slot.shape))
     labels = slot.coords.get(slot.dims[0]) if slot.dims and len(slot.shape) == 1 else None
@@ -175,7 +185,7 @@ def _names(slot: Slot, *, alone: bool) -> list[str]:
     return [f"{slot.name}[{i}]" for i in range(size)]
 
 
-def _say_what_replaces_the_hyper_prior(read: Read, hyper: tuple[float, float] | None) -> None:
+def _say_what_replaces_the_hyper_prior(read: ReadModel, hyper: tuple[float, float] | None) -> None:
     for name, hypers in read.precision.items():
         if hypers:
             a, b = hyper or (0.0, 0.0)

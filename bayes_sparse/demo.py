@@ -1,6 +1,7 @@
-"""The main job in half a minute: which of the 30 measurements of a tumour matter, and how sure are we?
+"""The main job in a few seconds: which of the 30 measurements of a tumour matter, and how sure we are.
 
-Run by ``make demo`` (``python -m bayes_sparse.demo``). The data, the Wisconsin breast cancer set, ship with scikit-learn.
+Run by ``make demo`` (``python -m bayes_sparse.demo``). The data, the Wisconsin breast cancer set, ship with
+scikit-learn.
 """
 
 from __future__ import annotations

@@ -119,9 +119,7 @@ class Design:
         out[self.M :] = self.extra.T @ right
         return out
 
-    def scan(
-        self, right: FloatArray, weights: FloatArray, v: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def scan(self, right: FloatArray, weights: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """`cross`, `squares` and `transposed_times` together, in one pass over a design that may be streamed."""
         cross, squares, products = np.zeros((self.width, right.shape[1])), np.zeros(self.width), np.zeros(self.width)
         M, weighted = self.M, right * weights[:, None]

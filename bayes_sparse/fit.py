@@ -263,8 +263,8 @@ def _prices(smoothness: str | float, subject: Subject, *, flat: bool) -> list[fl
 
     Automatic, for columns that each mean something: M of them that have nothing to do with the target reach, by chance,
     a largest squared z-score of about 2 log M - log log M; a column enters when its own exceeds 1 + 2c, so c is set to
-    make these equal. For kernels on the rows there is no true set to be found, and the pure method predicts best as long
-    as it leaves most of the data to estimate the noise: 0 first, the same price if not. A user who gives a proper
+    make these equal. For kernels on the rows there is no true set to be found, and the pure method predicts best as
+    long as it leaves most of the data to estimate the noise: 0 first, the same price if not. A user who gives a proper
     hyper-prior has chosen another guard, and pays nothing.
     """
     if isinstance(smoothness, str) and smoothness == "auto":
@@ -280,9 +280,8 @@ def _status(problem: Problem, outcome: Outcome) -> Status:
     state = outcome.state
     if not outcome.converged:
         return "max_iterations"
-    if state.theta.size and problem.normal and state.theta[0] <= problem.theta_bounds[0, 0] + 1e-6:
-        return "noise_collapsed"
-    if state.theta.size and problem.normal and state.gamma.sum() > 0.9 * problem.design.n:
+    at_floor = bool(np.any(state.theta <= problem.theta_bounds[:, 0] + 1e-6))
+    if at_floor or (problem.normal and state.theta.size and state.gamma.sum() > 0.9 * problem.design.n):
         return "noise_collapsed"
     if not state.free.any():
         return "null"

@@ -1,11 +1,14 @@
-"""The table people look at first: which basis functions matter, and how much."""
+"""Which basis functions matter, and how much; and the pruned ones put back as zeros."""
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import pandas as pd
 import xarray as xr
 
-__all__ = ["relevance"]
+__all__ = ["relevance", "unpruned"]
 
 
 def relevance(tree: xr.DataTree) -> pd.DataFrame:
@@ -34,3 +37,29 @@ def relevance(tree: xr.DataTree) -> pd.DataFrame:
     ).rename(columns={"alpha": "precision"})
     strength = (table["mean"].abs() / table["sd"]).where(table["relevant"], -1.0)
     return table.loc[strength.sort_values(ascending=False, kind="stable").index]
+
+
+def unpruned(tree: xr.DataTree) -> xr.DataTree:
+    """The same tree with the pruned weights in its posterior, as zeros.
+
+    A tree's posterior holds only the terms kept, so that no draw is constant. Functions of PyMC that need a variable in
+    its full shape, such as `pm.sample_posterior_predictive`, take this one.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        From an evidence method of `bayes_sparse.fit`, with draws.
+    """
+    if "posterior" not in tree.children:
+        raise ValueError("This tree has no posterior draws; fit with draws > 0.")
+    posterior = tree["posterior"].to_dataset()
+    for name, (dim, labels) in json.loads(tree.attrs["bayes_sparse"]).get("vectors", {}).items():
+        if name in posterior:
+            posterior = posterior.reindex({dim: labels}, fill_value=0.0)
+        else:
+            shape = (posterior.sizes["chain"], posterior.sizes["draw"], len(labels))
+            posterior = posterior.assign_coords({dim: labels})
+            posterior[name] = (("chain", "draw", dim), np.zeros(shape))
+    whole = tree.copy()
+    whole["posterior"] = xr.DataTree(posterior)
+    return whole

@@ -42,6 +42,8 @@ class Subject:
         Standardisation to be undone: w is reported as ``w / scale``, the bias less ``shift @ (w / scale)``.
     constant_data : dict
         More arrays to be stored, as ``name: (dims, values)``.
+    hyper_points : callable, optional
+        Point values, as ``name: (dims, values)``, of variables that follow from the prior precisions of the M columns.
     interchangeable : bool
         The basis functions are kernels on the rows: neighbours say the same, and which of them is kept means little.
     """
@@ -58,6 +60,7 @@ class Subject:
     shift: FloatArray | None = None
     scale: FloatArray | None = None
     constant_data: dict[str, tuple[tuple[str, ...], NDArray[Any]]] | None = None
+    hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
     interchangeable: bool = False
 
     def in_users_units(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:

@@ -85,8 +85,23 @@ def _assemble(subject: Subject, groups: dict[str, xr.Dataset]) -> xr.DataTree:
         coords=coords,
     )
     tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
-    tree.attrs["bayes_sparse"] = json.dumps(subject.settings)
+    tree.attrs["bayes_sparse"] = json.dumps({**subject.settings, "vectors": _vectors(subject)})
     return tree
+
+
+def _vectors(subject: Subject) -> dict[str, tuple[str, list[Any]]]:
+    """Dim and labels of every sparse vector in full, so that what was pruned can be put back."""
+    vectors = {}
+    for slot in subject.sparse:
+        if len(slot.shape) == 1:
+            dim, labels = _dim_and_labels(slot)
+            vectors[slot.name] = (dim, labels.tolist())
+    return vectors
+
+
+def _dim_and_labels(slot: Slot) -> tuple[str, NDArray[Any]]:
+    dim = slot.dims[0] if slot.dims else f"{slot.name}_dim_0"
+    return dim, np.asarray(slot.coords.get(dim, np.arange(slot.shape[0])))
 
 
 def _evidence(
@@ -132,6 +147,9 @@ def _evidence(
     for name, value in subject.unpack(state.theta).items():
         value = np.asarray(value)
         variables[name] = (tuple(f"{name}_dim_{i}" for i in range(value.ndim)), value)
+    if subject.hyper_points is not None:
+        points = subject.hyper_points(spread(alpha, np.inf))
+        variables |= {name: point for name, point in points.items() if name not in variables}
     labels = np.array([*subject.names, *_fixed_names(subject)])[index]
     coords = {"basis": np.array(subject.names), "coordinate": labels}
     return xr.Dataset(variables, coords=coords, attrs={"approximation": approximation.name, **attributes})
@@ -191,8 +209,7 @@ def _put(variables: Variables, coords: dict[str, Any], slot: Slot, draws: FloatA
     if not len(position):
         return
     if len(slot.shape) == 1:
-        dim = slot.dims[0] if slot.dims else f"{slot.name}_dim_0"
-        labels = np.asarray(slot.coords.get(dim, np.arange(slot.shape[0])))
+        dim, labels = _dim_and_labels(slot)
         variables[slot.name] = (("chain", "draw", dim), own)
         coords[dim] = labels[position]
         return

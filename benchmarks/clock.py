@@ -7,6 +7,14 @@ import tracemalloc
 from collections.abc import Callable, Mapping
 from typing import Any
 
+now = time.perf_counter
+
+
+def use_processor_time() -> None:
+    """Count only the time this process was running: on a machine shared with other work, wall time measures that work."""
+    global now
+    now = time.process_time
+
 
 def race(contestants: Mapping[str, Callable[[], Any]], repeats: int = 5) -> tuple[dict[str, float], dict[str, Any]]:
     """Best seconds and last result of each contestant.
@@ -17,10 +25,10 @@ def race(contestants: Mapping[str, Callable[[], Any]], repeats: int = 5) -> tupl
     results: dict[str, Any] = {}
     for turn in range(repeats + 1):
         for name, call in contestants.items():
-            start = time.perf_counter()
+            start = now()
             results[name] = call()
             if turn:
-                best[name] = min(best[name], time.perf_counter() - start)
+                best[name] = min(best[name], now() - start)
     return best, results
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 
+import numpy as np
 from rich.table import Table
 
 HEADINGS = ("task", "case", "ours", "peer", "difference", "ratio", "floor", "quality", "must reach", "met")
@@ -84,12 +85,10 @@ def as_markdown(rows: list[Row], machine: str) -> str:
 
 def machine() -> str:
     """Where this ran, in one line: what bears on the times and nothing else."""
-    from threadpoolctl import threadpool_info
-
-    blas = {f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info() if pool["user_api"] == "blas"}
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return (
         f"{os.cpu_count()} cores ({platform.machine()}), one thread used; Python {platform.python_version()}; numpy "
-        f"{version('numpy')}; BLAS {', '.join(sorted(blas))}; fastrvm {version('fastrvm')}, scikit-learn "
+        f"{version('numpy')}; {blas['name']} {blas['version']}; fastrvm {version('fastrvm')}, scikit-learn "
         f"{version('scikit-learn')}, python-glmnet {version('python-glmnet')}"
     )
 

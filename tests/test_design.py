@@ -80,6 +80,10 @@ def test_every_product_equals_the_dense_formula(streamed, kind, standard, q):
     assert_allclose(design.cross(right, weights), dense.T @ (weights[:, None] * right), **close)
     assert_allclose(design.gram(), dense.T @ dense, **close)
     assert_allclose(design.gram(weights), dense.T @ (weights[:, None] * dense), **close)
+    cross, squares, products = design.scan(right, weights, v)
+    assert_allclose(cross, dense.T @ (weights[:, None] * right), **close)
+    assert_allclose(squares, (weights[:, None] * dense**2).sum(axis=0), **close)
+    assert_allclose(products, dense.T @ v, **close)
     assert np.array_equal(X, before)
 
 
@@ -107,6 +111,7 @@ def test_a_large_design_makes_no_second_copy(dtype):
     design.squares()
     design.cross(np.ones((n, 2)))
     design.gram(np.ones(n))
+    design.scan(np.ones((n, 2)), np.ones(n), np.ones(n))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 0.5 * X.nbytes  # blocks and a few columns; a copy of any kind takes all of it

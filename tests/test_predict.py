@@ -25,7 +25,7 @@ TARGETS = {
     "poisson": RNG.poisson(np.exp(ETA + 1.0)),
     "negative_binomial": RNG.poisson(RNG.gamma(4.0, np.exp(ETA + 1.0) / 4.0)),
 }
-DRAWS = 20000
+DRAWS = 4000
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_mean_and_sd_against_monte_carlo(trees, likelihood):
     error = level.std(axis=1) / np.sqrt(DRAWS)
     assert np.all(np.abs(prediction["mean"] - level.mean(axis=1)) < 5 * error + 1e-9)
     sd = np.sqrt(spread.mean(axis=1) + level.var(axis=1))
-    np.testing.assert_allclose(prediction["sd"], sd, rtol=0.02)
+    np.testing.assert_allclose(prediction["sd"], sd, rtol=0.04)
 
 
 def test_a_heavy_tail_has_no_sd():

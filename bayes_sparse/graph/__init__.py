@@ -10,6 +10,4 @@ design, read off the graph without compiling anything where the predictor is wri
 from bayes_sparse.graph.read import read_model
 from bayes_sparse.graph.result import ReadModel
 
-__all__ = ["Declared", "ReadModel", "read_model"]
-
-Declared = ReadModel  # the name this class had before
+__all__ = ["ReadModel", "read_model"]

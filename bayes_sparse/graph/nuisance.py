@@ -72,7 +72,7 @@ class Nuisance:
         return np.column_stack([self.start - _REACH, self.start + _REACH])
 
     @cached_property
-    def own_scale(self) -> dict[Var, Var]:
+    def _own_scale(self) -> dict[Var, Var]:
         """Each variable as an expression of the unconstrained inputs."""
         own: dict[Var, Var] = {}
         for rv, value, transform in zip(self.rvs, self._inputs, self.transforms, strict=True):
@@ -80,7 +80,7 @@ class Nuisance:
             own[rv] = value if transform is None else transform.backward(value, *inputs)
         return own
 
-    def split(self, theta: FloatArray) -> list[FloatArray]:
+    def _split(self, theta: FloatArray) -> list[FloatArray]:
         """Cut theta into the unconstrained value of each variable, in its own shape."""
         if not self.rvs:
             return []
@@ -93,8 +93,8 @@ class Nuisance:
 
         def values(theta: FloatArray) -> list[NDArray[Any]]:
             if not compiled:  # on first use: many problems never ask
-                compiled.append(small_function(self._inputs, replaced(outputs, self.own_scale)))
-            return compiled[0](*self.split(theta))
+                compiled.append(small_function(self._inputs, replaced(outputs, self._own_scale)))
+            return compiled[0](*self._split(theta))
 
         return values
 
@@ -110,7 +110,7 @@ class Nuisance:
 
     def log_prior(self, theta: FloatArray) -> float:
         """Log-density on the unconstrained scale."""
-        return float(self._log_density(*self.split(theta))[0])
+        return float(self._log_density(*self._split(theta))[0])
 
     @cached_property
     def _log_density(self) -> Callable[..., list[Any]]:
@@ -119,9 +119,9 @@ class Nuisance:
             return _log_densities[key]
         total: Var = pt.constant(0.0)
         for rv, value, transform in zip(self.rvs, self._inputs, self.transforms, strict=True):
-            parents = {parent: own for parent, own in self.own_scale.items() if parent is not rv}
+            parents = {parent: own for parent, own in self._own_scale.items() if parent is not rv}
             [prior] = replaced([rv], parents)
-            total = total + pm.logp(prior, self.own_scale[rv], warn_rvs=False).sum()
+            total = total + pm.logp(prior, self._own_scale[rv], warn_rvs=False).sum()
             if transform is not None:
                 total = total + transform.log_jac_det(value, *prior.owner.inputs).sum()
         function = small_function(self._inputs, [total], rewrite=True)

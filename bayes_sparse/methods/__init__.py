@@ -1,1 +1,10 @@
-"""How hyper-parameters are found: one algorithm a file, the file name is the option."""
+"""How hyper-parameters are found: one algorithm a file, the file's name is the option's name."""
+
+from __future__ import annotations
+
+from bayes_sparse.methods.em import EM
+from bayes_sparse.methods.mackay import MacKay
+from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.methods.sequential import Sequential
+
+__all__ = ["EM", "NUTS", "MacKay", "Sequential"]
