@@ -168,8 +168,8 @@ def _moments(mean: FloatArray, sd: FloatArray, dim: str, rows: NDArray[Any]) -> 
 
 
 def _hyper_points(read: ReadModel, precision: FloatArray) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
-    """Point values of the variables that the user put behind the sparse priors, where they follow from the precisions."""
-    points = {}
+    """Point values of the variables behind the sparse priors, where they follow from the precisions."""
+    points: dict[str, tuple[tuple[str, ...], FloatArray]] = {}
     for slot in read.sparse:
         dims = slot.dims or tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
         values = read.hyper(slot.name, precision[slot.columns].reshape(slot.shape))

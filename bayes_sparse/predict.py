@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse import basis as bases
 from bayes_sparse import likelihoods
+from bayes_sparse.augment import augmentation
 from bayes_sparse.data import features_of, vector_of
 from bayes_sparse.declared import predict_declared
 from bayes_sparse.design import FloatArray
@@ -30,7 +31,13 @@ _FAR = 1e-3  # a row where every kept kernel is below this lies outside what the
 
 
 def predict(
-    tree: xr.DataTree, X: Any = None, *, model: pm.Model | None = None, offset: Any = None, random_seed: int = 0
+    tree: xr.DataTree,
+    X: Any = None,
+    *,
+    model: pm.Model | None = None,
+    offset: Any = None,
+    augment: bool = False,
+    random_seed: int = 0,
 ) -> xr.Dataset:
     """Predict new observations.
 
@@ -45,6 +52,9 @@ def predict(
         Your own model, when the tree came from one.
     offset : array, optional
         Known part of the predictor for the new rows.
+    augment : bool
+        For a regression with an rbf basis: add one basis function on each new row, so that the sd grows away from the
+        data instead of shrinking (Rasmussen & Quinonero-Candela 2005).
     random_seed : int
         Only used for a `pm.Model` of your own whose likelihood's mean PyMC does not know.
 
@@ -64,7 +74,7 @@ def predict(
     basis = bases.from_settings(settings["basis"])
     likelihood = likelihoods.from_settings(settings["likelihood"])
     if "evidence" in tree.children:
-        mean, variance = _from_moments(tree, basis, matrix, shift, likelihood)
+        mean, variance = _from_moments(tree, basis, matrix, shift, likelihood, augment)
     else:
         mean, variance = _from_draws(tree, basis, matrix, shift, likelihood)
     coords = {dim: rows}
@@ -89,15 +99,27 @@ def _settings(tree: xr.DataTree) -> dict[str, Any]:
 
 
 def _from_moments(
-    tree: xr.DataTree, basis: bases.Basis, X: NDArray[Any], offset: FloatArray, likelihood: likelihoods.Likelihood
+    tree: xr.DataTree,
+    basis: bases.Basis,
+    X: NDArray[Any],
+    offset: FloatArray,
+    likelihood: likelihoods.Likelihood,
+    augment: bool,
 ) -> tuple[FloatArray, FloatArray]:
     evidence = tree["evidence"].to_dataset()
     column = evidence["column"].to_numpy()
-    Phi = _columns(tree, basis, X, column, evidence.sizes["basis"])
+    M = evidence.sizes["basis"]
+    Phi = _columns(tree, basis, X, column, M)
+    if isinstance(basis, bases.rbf) and not augment and (column < M).any():
+        _warn_far(Phi[:, column < M])
     mean = offset + Phi @ evidence["coordinate_mean"].to_numpy()
     spread = Phi @ evidence["covariance_factor"].to_numpy()
     variance = np.einsum("ij,ij->i", spread, spread)
     nuisance = [float(evidence[name]) for name in likelihood.nuisance]
+    if augment:
+        train = tree["constant_data"]["X"].to_numpy() if basis.kernel else X
+        more, wider = augmentation(tree, basis, X, _columns(tree, basis, train, column, M), Phi)
+        mean, variance = mean + more, variance + wider
     if likelihood.name == "normal":
         return mean, variance + nuisance[0] ** 2
     return average_in_blocks(lambda eta: likelihood.moments(eta, *nuisance), mean, variance)
@@ -130,8 +152,6 @@ def _columns(tree: xr.DataTree, basis: bases.Basis, X: NDArray[Any], column: NDA
             shift, scale = constant["input_shift"].to_numpy(), constant["input_scale"].to_numpy()
             X, centres = (X - shift) / scale, (centres - shift) / scale
         out[:, inside] = basis.matrix(X, centres[column[inside]])
-        if isinstance(basis, bases.rbf) and inside.any():
-            _warn_far(out[:, inside])
     else:
         out[:, inside] = basis.matrix(X, None)[:, column[inside]]
     return out
@@ -142,6 +162,6 @@ def _warn_far(kernels: FloatArray) -> None:
     if far:
         warnings.warn(
             f"{far} of {len(kernels)} rows lie far from every relevance vector: there the prediction falls back to the "
-            "bias, and its sd is too small (a relevance vector machine grows more certain away from its data).",
+            "bias, and its sd is too small; predict(..., augment=True) mends it for a regression.",
             stacklevel=4,
         )

@@ -58,13 +58,12 @@ def show_list() -> None:
 def run(chosen: argparse.Namespace) -> None:
     from benchmarks import clock, report
 
-    logging.getLogger("bayes_sparse").setLevel(logging.WARNING)  # what a fit tells its user would drown the table
-
     if chosen.cpu:
         clock.use_processor_time()
     console = Console(width=None if sys.stdout.isatty() else 200)
     names = chosen.tasks or TASKS
     modules = {name: importlib.import_module(f"benchmarks.tasks.{name}") for name in names}
+    logging.getLogger("bayes_sparse").setLevel(logging.WARNING)  # what a fit tells its user would drown the table
     rows: list[report.Row] = []
     shown = (
         SpinnerColumn(),

@@ -11,7 +11,7 @@ now = time.perf_counter
 
 
 def use_processor_time() -> None:
-    """Count only the time this process was running: on a machine shared with other work, wall time measures that work."""
+    """Count only the time this process was running: wall time on a shared machine measures the others too."""
     global now
     now = time.process_time
 

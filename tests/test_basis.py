@@ -157,7 +157,7 @@ def test_a_function_inside_a_function_is_refused():
     def inner(X):
         return X
 
-    with pytest.raises(ValueError, match="inner.* cannot be imported again by name"):
+    with pytest.raises(ValueError, match=r"inner.* cannot be imported again by name"):
         bs.basis.function(inner)
 
 

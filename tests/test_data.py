@@ -45,6 +45,7 @@ PAIRS = {
     "pandas nullable": (frame().astype("Float64"), pd.Series(Y).astype("Float64")),
     "pandas target frame": (frame(), pd.DataFrame({"response": Y})),
     "polars": (pl.DataFrame(X, schema=NAMES), pl.Series("response", Y)),
+    "dataset": (dataset().drop_vars("response"), dataset()["response"]),
     "xarray": (
         xr.DataArray(X, dims=("patient", "kind"), coords={"patient": ROWS, "kind": NAMES}),
         xr.DataArray(Y, dims="patient", name="response"),

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
+from scipy import stats
 
 import bayes_sparse as bs
 
@@ -122,6 +123,17 @@ def test_smoothness_is_the_price_of_a_term(smoothness, kept):
     else:
         assert priced["relevant"].sum() < auto["relevant"].sum() + 1
     assert set(np.flatnonzero(auto["relevant"])) == {0, 2}
+
+
+@pytest.mark.parametrize("method", EVIDENCE_METHODS)
+@pytest.mark.parametrize("basis", [bs.basis.linear(bias=False, standardise=False), bs.basis.rbf(1.5, bias=False)])
+def test_the_log_evidence_is_the_density_of_the_targets(method, basis):
+    evidence = bs.fit("ard_gaussian", (X, Y), method=method, basis=basis, smoothness=1.0, draws=0)["evidence"]
+    active = evidence["relevant"].to_numpy()
+    Phi = basis.matrix(X, X)[:, active]
+    covariance = evidence["sigma"].item() ** 2 * np.eye(N) + (Phi / evidence["alpha"].to_numpy()[active]) @ Phi.T
+    expected = stats.multivariate_normal.logpdf(Y, np.zeros(N), covariance)
+    np.testing.assert_allclose(evidence["log_evidence"], expected, rtol=1e-9)
 
 
 def test_a_proper_hyper_prior_prunes_nothing():

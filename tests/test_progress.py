@@ -78,10 +78,15 @@ def test_patience_is_measured_from_the_start(screen, monkeypatch):
 def test_the_display_is_stopped_by_an_error(screen, monkeypatch):
     _, made = screen
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    with pytest.raises(KeyboardInterrupt), FitProgress("Fitting", True) as report:
-        report(1, -10.0, 3)
-        assert made[0].live.is_started
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with FitProgress("Fitting", True) as report:
+            report(1, -10.0, 3)
+            assert made[0].live.is_started
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert made[0].live.is_started is False
 
 

@@ -37,7 +37,7 @@ def test_a_new_file_is_a_new_option(tmp_path, monkeypatch):
     assert "newest" in registry.options("bayes_sparse.methods")
     assert "_private" not in registry.options("bayes_sparse.methods")
     assert registry.lookup("bayes_sparse.methods", "newest", "method").__name__ == "Newest"
-    with pytest.raises(ValueError, match="there are .*newest.*Did you mean 'newest'"):
+    with pytest.raises(ValueError, match=r"there are .*newest.*Did you mean 'newest'"):
         registry.lookup("bayes_sparse.methods", "newst", "method")
 
 

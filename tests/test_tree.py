@@ -5,7 +5,6 @@ import logging
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import arviz as az
 import matplotlib as mpl
@@ -236,48 +235,26 @@ for path in sorted(folder.glob("*.nc")):
 """
 
 
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory):
-    """Predictions here, and of the same trees written to disk and opened in a new process."""
-    folder = tmp_path_factory.mktemp("saved")
+def test_a_saved_tree_predicts_the_same_to_the_last_digit_in_a_new_process(tmp_path):
+    """One process for all of them: starting it is most of the time."""
     here = {}
     for name, (data, settings, new) in SAVED.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", bs.FitWarning)
-            tree = bs.fit("ard_gaussian", data, draws=3, chains=2, random_seed=0, **settings)
+        tree = bs.fit("ard_gaussian", data, draws=3, chains=2, random_seed=0, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a row far from every kernel is predicted all the same
             here[name] = bs.predict(tree, new)
-        tree.to_netcdf(folder / f"{name}.nc")
-        np.save(folder / f"{name}.npy", new)
-    command = [sys.executable, "-W", "ignore", "-c", IN_A_NEW_PROCESS, str(folder)]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
-    return here, folder
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_a_saved_tree_predicts_the_same_to_the_last_digit(elsewhere, name):
-    here, folder = elsewhere
-    with xr.open_dataset(folder / f"{name}.out", engine="h5netcdf") as there:
-        for variable in here[name].variables:
-            found, expected = there[variable].to_numpy(), here[name][variable].to_numpy()
-            assert found.tolist() == expected.tolist(), variable
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_a_saved_tree_is_the_tree(elsewhere, name):
-    _, folder = elsewhere
-    with xr.open_datatree(folder / f"{name}.nc") as back:
-        assert set(back.children) >= {"posterior", "evidence", "observed_data", "constant_data"}
-        assert back["evidence"]["relevant"].dtype == bool
-        assert back["evidence"].attrs["status"] == "converged"
-        assert isinstance(json.loads(back.attrs["bayes_sparse"]), dict)
-        az.summary(back, kind="stats")
-
-
-def test_nothing_in_a_saved_tree_is_pickled(elsewhere):
-    _, folder = elsewhere
-    files = sorted(Path(folder).glob("*.nc"))
-    assert len(files) == len(SAVED)
-    for path in files:
-        assert b"\x80\x04\x95" not in path.read_bytes()[:200_000]
+        tree.to_netcdf(tmp_path / f"{name}.nc")
+        np.save(tmp_path / f"{name}.npy", new)
+    command = [sys.executable, "-W", "ignore", "-c", IN_A_NEW_PROCESS, str(tmp_path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    for name, expected in here.items():
+        with xr.open_dataset(tmp_path / f"{name}.out", engine="h5netcdf") as there:
+            for variable in expected.variables:
+                found = there[variable].to_numpy().tolist()
+                assert found == expected[variable].to_numpy().tolist(), (name, variable)
+        with xr.open_datatree(tmp_path / f"{name}.nc") as back:
+            assert back["evidence"]["relevant"].dtype == bool
+            assert back["evidence"].attrs["status"] == "converged"
+            assert isinstance(json.loads(back.attrs["bayes_sparse"]), dict)
+            assert "bias" in az.summary(back, kind="stats").index

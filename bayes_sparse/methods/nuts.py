@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pymc as pm
 import xarray as xr
+from pytensor.compile.mode import get_mode
 from pytensor.configdefaults import config
 
 __all__ = ["NUTS"]
@@ -54,8 +55,10 @@ class NUTS:
             "nuts_sampler": "pymc",
         }
         if shutil.which(config.cxx or ""):
-            # Compiling a matrix product takes numba most of a minute the first time, a C++ compiler a few seconds.
-            arguments["compile_kwargs"] = {"mode": "CVM"}
+            # Compiling a matrix product takes numba most of a minute the first time, a C++ compiler a few seconds. The
+            # product itself is left to numpy: an installation by pip has no BLAS that C code could link to.
+            mode: Any = get_mode("CVM")  # type: ignore[no-untyped-call]
+            arguments["compile_kwargs"] = {"mode": mode.excluding("BlasOpt", "local_usmm")}
         else:
             _log.info("Compiling the model for NUTS; the first time on a machine this takes about a minute.")
         arguments |= sample_kwargs or {}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
 
 import bayes_sparse as bs
 
@@ -46,8 +47,6 @@ def test_plain_em_is_monotone_by_itself():
     history = tree["evidence"]["history"].to_numpy()
     # The start: precisions that spread the predictor like the targets, noise at the targets' sd.
     alpha, sigma = (X**2).mean(axis=0) * 3 / y.var(), y.std()
-    from scipy.stats import multivariate_normal
-
     ours = []
     for _ in range(6):
         C = sigma**2 * np.eye(60) + (X / alpha) @ X.T

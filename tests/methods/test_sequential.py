@@ -44,7 +44,7 @@ def test_orthogonal_columns_have_a_closed_form(seed, smoothness):
     """With orthogonal columns each precision stands alone: s^2 / (q^2 - (1 + 2c) s), or pruned."""
     Phi, y = orthogonal(seed)
     problem = known_noise(Phi, y, 0.5)
-    outcome = Sequential()(problem, Exact(problem, Objective(smoothness)), silent)
+    outcome = Sequential(tolerance=1e-9)(problem, Exact(problem, Objective(smoothness)), silent)
     s, q = (Phi**2).sum(axis=0) / 0.25, Phi.T @ y / 0.25
     excess = q**2 - (1 + 2 * smoothness) * s
     assert set(outcome.state.index.tolist()) == set(np.flatnonzero(excess > 0).tolist())
