@@ -181,7 +181,7 @@ def _maximise(
     attributes = {
         "method": name,
         "status": status,
-        "n_iterations": len(outcome.history) - 1,
+        "n_iterations": outcome.iterations,
         "seconds": seconds,
         "hyper": [objective.a, objective.b],
         "smoothness": objective.smoothness,
@@ -269,7 +269,7 @@ def _prices(smoothness: str | float, subject: Subject, *, flat: bool) -> list[fl
     """
     if isinstance(smoothness, str) and smoothness == "auto":
         log_m = float(np.log(max(int(subject.problem.free.sum()), 3)))
-        price = log_m - 0.5 * np.log(log_m) - 0.5
+        price = float(log_m - 0.5 * np.log(log_m) - 0.5)
         return [0.0] if not flat else [0.0, price] if subject.interchangeable else [price]
     if isinstance(smoothness, str) or not (np.isfinite(smoothness) and smoothness >= 0):
         raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")

@@ -53,7 +53,7 @@ def iterate(
     if not approximation.objective.b:
         state = delete_useless(approximation, state)
         history.append(state.objective)
-    return Outcome(state, history, converged)
+    return Outcome(state, history, converged, iteration)
 
 
 def noise_scale(

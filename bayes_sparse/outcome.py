@@ -26,8 +26,11 @@ class Outcome:
         Objective by iteration, from the start of the search.
     converged : bool
         False when the iteration limit stopped it.
+    iterations : int
+        How many there were, including those of a preliminary search that the history leaves out.
     """
 
     state: State
     history: list[float]
     converged: bool
+    iterations: int

@@ -62,17 +62,19 @@ class Sequential:
         objective = approximation.objective
         state = approximation.at(start, np.ones(len(start)), problem.theta)
         empty, _ = self._ascent(problem, approximation)(state, 50)
-        begin = empty
+        begin, before = empty, 0
         if objective.smoothness and self.lenient < 1:
             approximation = copy(approximation)
             approximation.objective = replace(objective, smoothness=self.lenient * objective.smoothness)
             first = replace(self, exchanges=0)._search(problem, approximation, empty, report)
             approximation.objective = objective
+            before = first.iterations
             begin = approximation.at(first.state.index, first.state.alpha, first.state.theta, first.state)
         outcome = self._search(problem, approximation, begin, report)
         if outcome.state.objective < empty.objective:  # a lenient start may end in a poorer optimum than none at all
             outcome = self._search(problem, approximation, empty, report)
-        return Outcome(outcome.state, [empty.objective, *outcome.history], outcome.converged)
+        history = [empty.objective, *outcome.history]
+        return Outcome(outcome.state, history, outcome.converged, before + outcome.iterations)
 
     def _ascent(self, problem: Problem, approximation: Approximation) -> Ascent:
         return Ascent(approximation, problem.theta_bounds, 1e-8)
@@ -92,11 +94,11 @@ class Sequential:
             if grown is None and self.exchanges:
                 grown = self._exchange(problem, ascent, state, scores)
             if grown is None:
-                return Outcome(state, [*history, state.objective], converged=True)
+                return Outcome(state, [*history, state.objective], True, iteration)
             state, settled = ascent(grown, self.steps, tolerance=_COARSE)[0], False
             history.append(state.objective)
             report(iteration, state.objective, len(state.index))
-        return Outcome(state, history, converged=False)
+        return Outcome(state, history, False, self.max_iterations)
 
     def _add(
         self, approximation: Approximation, problem: Problem, state: State, scores: Scores, smoothness: float

@@ -1,17 +1,17 @@
 """The Gaussian posterior of an evidence fit against NUTS of the same declaration at the same hyper-parameters."""
 
+import shutil
+
 import arviz as az
 import numpy as np
 import pymc as pm
-import pytest
-from pytensor.compile.mode import Mode
 from scipy.special import expit
 
 import bayes_sparse as bs
 from bayes_sparse.prepare import prepare
 
-# Models this small are quicker without compiling; the rewrites keep the log-density stable far out.
-PLAIN = Mode(linker="py", optimizer="fast_run").excluding("fusion", "BlasOpt")
+# numba takes most of a minute to compile a matrix product; a C++ compiler, where there is one, a few seconds.
+COMPILING = {"compile_kwargs": {"mode": "CVM"}} if shutil.which("g++") else {}
 
 
 def sampled(data, evidence, likelihood, basis):
@@ -30,28 +30,28 @@ def sampled(data, evidence, likelihood, basis):
             random_seed=1,
             progressbar=False,
             nuts_sampler="pymc",
-            compile_kwargs={"mode": PLAIN},
-        )["posterior"]
+            **COMPILING,
+        )["posterior"].to_dataset()
 
 
 def agree(evidence, posterior, bias=0.0):
-    """Means and sds within the Monte-Carlo error of the draws, plus ``bias`` posterior sds of approximation."""
+    """Whether means and sds agree within Monte-Carlo error, plus ``bias`` posterior sds of approximation."""
     for name, mean, sd in (
         ("w", evidence["mean"].to_numpy(), evidence["sd"].to_numpy()),
         ("bias", float(evidence["bias"]), float(evidence["bias_sd"])),
     ):
         draws = posterior[name]
-        error = np.asarray(az.mcse(draws, method="mean")[name] if False else draws.std(("chain", "draw")).to_numpy())
-        ess = np.asarray(az.ess(posterior[[name]])[name])
+        ess, spread = (np.asarray(az.ess(posterior[[name]], method=of)[name]) for of in ("mean", "sd"))
         z = (draws.mean(("chain", "draw")).to_numpy() - mean) / sd
         # Four standard errors for a handful of numbers: a false alarm in a few thousand runs.
-        assert np.all(np.abs(z) < 4 / np.sqrt(ess) + bias)
-        spread = np.asarray(az.ess(posterior[[name]], method="sd")[name])
-        assert np.all(np.abs(np.log(error / sd)) < 4 / np.sqrt(2 * spread) + bias)
+        if np.any(np.abs(z) > 4 / np.sqrt(ess) + bias):
+            return False
+        ratio = draws.std(("chain", "draw")).to_numpy() / sd
+        if np.any(np.abs(np.log(ratio)) > 4 / np.sqrt(2 * spread) + bias):
+            return False
     return True
 
 
-@pytest.mark.filterwarnings("ignore:The number of samples is too small:UserWarning")
 def test_a_normal_likelihood_is_exact():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
