@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import bayes_sparse as bs
 from bayes_sparse import design as module
 from bayes_sparse.design import Design, column_moments
 
@@ -142,3 +143,19 @@ def test_a_small_spread_about_a_large_mean_is_kept():
     x = 1e6 + 1e-3 * np.random.default_rng(0).standard_normal((2000, 1))
     # x itself is rounded to 1e-10, so its spread of 1e-3 is known to 1e-7 at best; both see the same x.
     assert_allclose(column_moments(x)[1], x.std(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "poisson"])
+def test_a_fit_of_many_rows_makes_no_second_copy(likelihood):
+    rng = np.random.default_rng(0)
+    n, width = 80_000, 100
+    X = rng.standard_normal((n, width)) + 1.0
+    y = X[:, 0] + rng.standard_normal(n) if likelihood == "normal" else rng.poisson(np.exp(0.3 * X[:, 0]))
+    X.flags.writeable = False
+    bs.fit("ard_gaussian", (X[:3000], y[:3000]), likelihood=likelihood, draws=0)  # compiling takes memory of its own
+    tracemalloc.start()
+    tree = bs.fit("ard_gaussian", (X, y), likelihood=likelihood, draws=0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert bool(tree["evidence"]["relevant"][0])
+    assert peak < 0.5 * X.nbytes

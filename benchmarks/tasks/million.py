@@ -37,6 +37,7 @@ def run(say: Callable[[str], None], seeds: int = 2) -> list[Row]:
             **counts(kept(tree), relevant),
             "peak memory": f"{peaks[-1] / 2**20:.0f} MB ({peaks[-1] / X[:n].nbytes:.0%} of X)",
             "log evidence": float(tree["evidence"]["log_evidence"]),
+            "iterations": float(tree["evidence"].attrs["n_iterations"]),
             "status": tree["evidence"].attrs["status"],
         }
         case = f"poisson, n = {n:,}, p = {P}"

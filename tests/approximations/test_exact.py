@@ -194,7 +194,7 @@ def test_whole_weights_are_replicated_rows(n, M):
     assert_allclose(a.objective, b.objective, rtol=1e-10)
     assert_allclose(a.mean, b.mean, rtol=1e-9, atol=1e-12)
     assert_allclose(one.slope(a), other.slope(b), rtol=1e-8, atol=1e-9)
-    if M < n:
+    if n > M:
         assert_allclose(one.curvature(a), other.curvature(b), rtol=1e-8, atol=1e-9)
         few = one.at(index[:2], alpha[:2], weighted.theta)
         same = other.at(index[:2], alpha[:2], weighted.theta)
@@ -328,7 +328,9 @@ def many_digits(Phi, alpha, sigma, y, others):
         Sigma = (beta * P.T * P + A) ** -1
         moment = P.T * t
         n = len(y)
-        log_det = -n * mpmath.log(beta) - mpmath.log(mpmath.det(Sigma)) - sum(mpmath.log(A[i, i]) for i in range(A.rows))
+        log_det = (
+            -n * mpmath.log(beta) - mpmath.log(mpmath.det(Sigma)) - sum(mpmath.log(A[i, i]) for i in range(A.rows))
+        )
         square = beta * (t.T * t)[0] - beta**2 * (moment.T * Sigma * moment)[0]
         log_evidence = -(n * mpmath.log(2 * mpmath.pi) + log_det + square) / 2
         O = mpmath.matrix(others.tolist())

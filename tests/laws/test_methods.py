@@ -77,7 +77,7 @@ def test_pruned_and_kept(method, likelihood, hyper):
     tree = fit(X, y, method, likelihood, hyper=hyper, draws=20, random_seed=0, max_iterations=300)
     evidence = tree["evidence"]
     kept = evidence["relevant"]
-    assert 0 < int(kept.sum())
+    assert int(kept.sum()) > 0
     if hyper:
         assert bool(kept.all())
     else:
@@ -201,8 +201,7 @@ def test_draws_have_the_moments_and_densities_they_claim(method, likelihood):
     assert_allclose(log_p[:50], expected, rtol=1e-9)
     if likelihood == "normal":  # p(y|w) p(w) / p(w|y) is p(y), at every draw
         assert_allclose(log_p - log_q, float(evidence["log_evidence"]), rtol=1e-8)
-    else:  # and its mean under the approximation is the evidence, nearly: the raw importance weights
-        assert abs(np.log(np.mean(np.exp(log_p - log_q - log_p[0] + log_q[0]))) + log_p[0] - log_q[0]) > 0
+    else:  # and nearly so, within the error of Laplace's method with few observations
         assert abs(np.mean(log_p - log_q) - float(evidence["log_evidence"])) < 1.0
 
 
