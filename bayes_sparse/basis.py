@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -90,12 +91,15 @@ class rbf(_Kernel):
     standardise: bool = False
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.width, int | float) and np.isfinite(self.width) and self.width > 0):
+        if not (isinstance(self.width, Real) and np.isfinite(self.width) and self.width > 0):
             raise ValueError(f"rbf needs a width > 0 in the units of X, got {self.width!r}.")
+        object.__setattr__(self, "width", float(self.width))  # of numpy's numbers only a plain one can be stored
 
     def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> FloatArray:
         """Kernel of the rows of X with the centres."""
         assert centres is not None
+        if not len(centres):  # nothing was kept, and nothing has no middle
+            return np.empty((len(X), 0))
         scale = self.width * np.sqrt(2.0)
         # Distances from a common middle lose fewer digits; one matrix product is far faster than all differences.
         middle = centres.mean(axis=0)
@@ -134,6 +138,8 @@ class polynomial(_Kernel):
     def __post_init__(self) -> None:
         if int(self.degree) != self.degree or self.degree < 1:
             raise ValueError(f"polynomial needs a whole degree >= 1, got {self.degree!r}.")
+        for name, plain in (("degree", int), ("constant", float), ("scale", float)):
+            object.__setattr__(self, name, plain(getattr(self, name)))
 
     def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> FloatArray:
         """Kernel of the rows of X with the centres."""

@@ -86,13 +86,12 @@ def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tupl
 def features_of(X: Any, columns: list[str]) -> tuple[NDArray[Any], NDArray[Any], str]:
     """New rows for a fit with the given columns: matrix, row labels and the name of their dimension."""
     if hasattr(X, "columns") or isinstance(X, xr.Dataset):
-        names = [str(c) for c in (X.data_vars if isinstance(X, xr.Dataset) else X.columns)]
-        absent = [c for c in columns if c not in names]
+        picked, rows, dim = _frame_parts(X)
+        absent = [c for c in columns if c not in picked]
         if absent:
             raise ValueError(
-                f"New data must have the columns of the fit; missing: {_listed(absent)} (it has {_listed(names)})."
+                f"New data must have the columns of the fit; missing: {_listed(absent)} (it has {_listed(picked)})."
             )
-        picked, rows, dim = _frame_parts(X)
         matrix = _matrix([picked[c] for c in columns], columns)
     else:
         matrix, found, rows, dim = _array_parts(X)
@@ -128,7 +127,7 @@ def vector_of(values: Any, n: int, what: str, *, positive: bool = False) -> Floa
 
 def labels_of(y: NDArray[Any], target: str) -> tuple[FloatArray, NDArray[Any]]:
     """Two class labels as 0.0 and 1.0, and the labels in that order."""
-    classes, codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)
+    classes, codes = np.unique(plain_labels(y), return_inverse=True)
     if len(classes) == 1:
         raise ValueError(f"The target {target!r} has one class only ({classes[0]!r}); two are needed to tell apart.")
     if len(classes) > 2:
@@ -136,6 +135,14 @@ def labels_of(y: NDArray[Any], target: str) -> tuple[FloatArray, NDArray[Any]]:
             f"The target {target!r} has {len(classes)} classes ({_listed(classes)}); a bernoulli likelihood takes two."
         )
     return codes.astype(float), classes
+
+
+def plain_labels(y: NDArray[Any]) -> NDArray[Any]:
+    """Labels held as objects (by pandas, say) as booleans, numbers or strings, whichever they are."""
+    if y.dtype.kind != "O":
+        return y
+    plain = np.array(y.tolist())
+    return plain if plain.dtype.kind in "biufU" else y.astype(str)
 
 
 def _from_pair(X: Any, y: Any, target: str | None) -> Table:
@@ -162,6 +169,8 @@ def _from_frame(data: Any, target: str | None, aside: Sequence[str]) -> tuple[Ta
             f"Data must be (X, y), a DataFrame or an xarray Dataset with target=..., not {type(data).__name__}."
         )
     parts, rows, dim = _frame_parts(data)
+    if not parts:
+        raise ValueError("The data are empty: there are no columns.")
     if target is None:
         raise ValueError(f"Name the target column: target=..., one of {_listed(parts)}.")
     if target not in parts:
@@ -190,10 +199,11 @@ def _frame_parts(data: Any) -> tuple[dict[str, NDArray[Any]], NDArray[Any], str]
 
 def _dataset_parts(data: xr.Dataset) -> tuple[dict[str, NDArray[Any]], NDArray[Any], str]:
     parts: dict[str, NDArray[Any]] = {}
-    vectors = [v for v in data.data_vars.values() if v.ndim == 1]
-    if not vectors:
-        raise ValueError("The Dataset has no one-dimensional variable that could be the target or a feature.")
-    dim = str(vectors[0].dims[0])
+    # A vector says which dim is that of the observations; a matrix alone has it first.
+    telling = sorted((v for v in data.data_vars.values() if v.ndim in (1, 2)), key=lambda v: v.ndim)
+    if not telling:
+        raise ValueError("The Dataset has no variable of one or two dimensions that could be the target or a feature.")
+    dim = str(telling[0].dims[0])
     for name, variable in data.data_vars.items():
         if variable.ndim == 1 and variable.dims[0] == dim:
             parts[str(name)] = variable.to_numpy()
@@ -257,7 +267,7 @@ def _one_float_block(X: Any) -> bool:
 def _check(table: Table) -> None:
     X, y = table.X, table.y
     if not table.n or not X.shape[1]:
-        what = "rows" if not len(X) else "feature columns"
+        what = "rows" if not table.n else "feature columns"
         raise ValueError(f"The data are empty: there are no {what}.")
     if y.ndim != 1:
         raise ValueError(f"The target must be one value an observation, got an array of shape {y.shape}.")
@@ -298,7 +308,9 @@ def check_columns(X: NDArray[Any], names: list[str], scale: FloatArray, *, bias:
     probe = np.cos(np.arange(1.0, len(X) + 1))
     products = probe @ X
     order = np.argsort(products, kind="stable")
-    near = np.flatnonzero(np.diff(products[order]) == 0)
+    # A product of blocks rounds differently from column to column, so equal columns agree only nearly.
+    size = np.sqrt(len(X) * np.einsum("ij,ij->j", X, X, dtype=float))
+    near = np.flatnonzero(np.diff(products[order]) <= 1e-12 * size[order][1:])
     pairs = ((order[i], order[i + 1]) for i in near)
     return [(names[i], names[j]) for i, j in pairs if np.array_equal(X[:, i], X[:, j])]
 

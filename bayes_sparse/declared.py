@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from pymc.distributions.continuous import FlatRV, HalfFlatRV
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.traversal import ancestors
 
 from bayes_sparse.data import vector_of
 from bayes_sparse.design import FloatArray
@@ -73,9 +75,7 @@ def nuts_of_declared(
         )
     _set_data(model, data)
     started = time.perf_counter()
-    sampled = method(model, **sampling)
-    with model:
-        tree: xr.DataTree = pm.compute_log_likelihood(sampled, progressbar=False)
+    tree = method(model, **sampling)
     tree["posterior"].attrs.update(method="nuts", seconds=time.perf_counter() - started, versions=versions())
     tree.attrs["bayes_sparse"] = json.dumps({"model": "declared", "weights": declared.weights})
     return tree
@@ -186,23 +186,26 @@ def _names(slot: Slot, *, alone: bool) -> list[str]:
 
 
 def _say_what_replaces_the_hyper_prior(read: ReadModel, hyper: tuple[float, float] | None) -> None:
+    a, b = hyper or (0.0, 0.0)
     for name, hypers in read.precision.items():
         if hypers:
-            a, b = hyper or (0.0, 0.0)
-            _log.info(
-                "The evidence is maximised over the prior precisions of %s under a %s prior; "
-                "the prior declared on %s is for NUTS.",
-                name,
-                f"Gamma({a:g}, {b:g})" if a or b else "flat",
-                ", ".join(hypers),
+            _say_once(
+                f"The evidence is maximised over the prior precisions of {name} under a "
+                f"{f'Gamma({a:g}, {b:g})' if a or b else 'flat'} prior; the prior declared on {', '.join(hypers)} is "
+                "for NUTS."
             )
+
+
+@cache
+def _say_once(message: str) -> None:
+    _log.info(message)
 
 
 def _data_of(model: pm.Model) -> dict[str, Any]:
     return {str(v.name): v for v in model.data_vars if isinstance(v, SharedVariable)}
 
 
-def _set_data(model: pm.Model, data: Any) -> None:
+def _set_data(model: pm.Model, data: Any, coords: dict[str, NDArray[Any]] | None = None) -> None:
     if data is None:
         return
     held = _data_of(model)
@@ -215,7 +218,7 @@ def _set_data(model: pm.Model, data: Any) -> None:
     if unknown:
         raise ValueError(f"The model has no pm.Data {unknown[0]!r}; it has {', '.join(held) or 'none'}.")
     with model:
-        pm.set_data(data)
+        pm.set_data(data, coords=coords)
 
 
 @contextmanager
@@ -231,10 +234,33 @@ def _new_values(model: pm.Model, data: Any) -> Iterator[int | None]:
             raise TypeError("Give new rows by the name of the model's pm.Data: predict(tree, {'X': ...}, model=model).")
         data = {tables[0]: np.asarray(data)}
     before = {name: held[name].get_value() for name in data if name in held}
+    _check_left_out(model, data, before)
+    labels = _changed_labels(model, data)
+    old_labels = {dim: model.coords[dim] for dim in labels}
     try:
-        _set_data(model, data)
+        _set_data(model, data, labels)
         yield len(np.asarray(next(iter(data.values()))))
     finally:
         if before:
             with model:
-                pm.set_data(before)
+                pm.set_data(before, coords=old_labels)
+
+
+def _changed_labels(model: pm.Model, data: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """Plain numbers as labels for those dims that the new values make longer or shorter."""
+    changed: dict[str, NDArray[Any]] = {}
+    for name, values in data.items():
+        for dim, size in zip(model.named_vars_to_dims.get(name, ()), np.shape(values), strict=False):
+            if model.coords.get(dim) is not None and len(model.coords[dim]) != size:
+                changed[dim] = np.arange(size)
+    return changed
+
+
+def _check_left_out(model: pm.Model, data: dict[str, Any], before: dict[str, NDArray[Any]]) -> None:
+    """Refuse new rows for one pm.Data while another, beside the observed values, keeps the old number of them."""
+    observed = set(ancestors([model.rvs_to_values[rv] for rv in model.observed_RVs]))
+    grown = {v.shape[0] for name, v in before.items() if v.ndim and len(np.asarray(data[name])) != v.shape[0]}
+    for name, variable in _data_of(model).items():
+        shape = variable.get_value(borrow=True).shape
+        if name not in data and variable not in observed and shape and shape[0] in grown:
+            raise ValueError(f"The model's pm.Data {name!r} has {shape[0]} rows of its own: give its new values too.")

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,11 @@ def fit(
     chosen_model: Any = Declared(model) if isinstance(model, pm.Model) else model
     if isinstance(model, str):
         chosen_model = registry.lookup("bayes_sparse.models", model, "model")()
+    if isinstance(chosen_model, type) or not (isinstance(chosen_model, Declared) or hasattr(chosen_model, "subject")):
+        raise TypeError(
+            f"The model must be a name ({', '.join(registry.options('bayes_sparse.models'))}), an object of "
+            f"bayes_sparse.models or a pm.Model, not {chosen_model!r}."
+        )
     own = isinstance(chosen_model, Declared)
     chosen = _method(method, chosen_model, hyper, max_iterations, tolerance)
     if own and not (target is keep is offset is None and basis == "linear" and likelihood == "auto"):
@@ -136,6 +142,8 @@ def fit(
             "progressbar": progressbar,
             "sample_kwargs": sample_kwargs,
         }
+        if own and weights is not None:
+            raise ValueError("NUTS samples a pm.Model of your own as it stands: leave out `weights`.")
         if own:
             return nuts_of_declared(chosen_model, data, hyper, chosen, sampling)
         prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
@@ -211,12 +219,7 @@ def _sample(
         "seconds": time.perf_counter() - started,
         "versions": versions(),
     }
-    pointwise = None
-    if prepared.weights is None:
-        with declaration:
-            sampled = pm.compute_log_likelihood(sampled, progressbar=False)
-        pointwise = sampled["log_likelihood"].to_dataset()
-    return nuts_tree(model.subject(prepared), sampled, attributes, pointwise)
+    return nuts_tree(model.subject(prepared), sampled, attributes)
 
 
 def _method(
@@ -231,6 +234,11 @@ def _method(
     if method == "evidence":
         method = "mackay" if proper else getattr(model, "default_method", "sequential")
     chosen = registry.lookup("bayes_sparse.methods", method, "method")() if isinstance(method, str) else method
+    if isinstance(chosen, type) or not callable(chosen):
+        raise TypeError(
+            f"The method must be a name ({', '.join(registry.options('bayes_sparse.methods'))}) or an object of "
+            f"bayes_sparse.methods, not {chosen!r}."
+        )
     if isinstance(chosen, NUTS):
         if hyper is not None and not (hyper[0] > 0 and hyper[1] > 0):
             a, b = getattr(model, "proper_hyper", (0.5, 0.005))
@@ -262,16 +270,16 @@ def _prices(smoothness: str | float, subject: Subject, *, flat: bool) -> list[fl
     """The price of a degree of freedom in nats: what to try first, and what to fall back on.
 
     Automatic, for columns that each mean something: M of them that have nothing to do with the target reach, by chance,
-    a largest squared z-score of about 2 log M - log log M; a column enters when its own exceeds 1 + 2c, so c is set to
-    make these equal. For kernels on the rows there is no true set to be found, and the pure method predicts best as
-    long as it leaves most of the data to estimate the noise: 0 first, the same price if not. A user who gives a proper
-    hyper-prior has chosen another guard, and pays nothing.
+    a largest squared z-score of about 2 log M - log log M; a column enters when its own exceeds 1 + 2c, and c is set to
+    make this exceed the former by one. For kernels on the rows there is no true set to be found, and the pure method
+    predicts best as long as it leaves most of the data to estimate the noise: 0 first, the same price if not. Who
+    gives a proper hyper-prior has chosen another guard, and pays nothing.
     """
     if isinstance(smoothness, str) and smoothness == "auto":
         log_m = float(np.log(max(int(subject.problem.free.sum()), 3)))
-        price = float(log_m - 0.5 * np.log(log_m) - 0.5)
+        price = float(log_m - 0.5 * np.log(log_m))
         return [0.0] if not flat else [0.0, price] if subject.interchangeable else [price]
-    if isinstance(smoothness, str) or not (np.isfinite(smoothness) and smoothness >= 0):
+    if not isinstance(smoothness, Real) or not (np.isfinite(smoothness) and smoothness >= 0):
         raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")
     return [float(smoothness)]
 
@@ -283,7 +291,7 @@ def _status(problem: Problem, outcome: Outcome) -> Status:
     at_floor = bool(np.any(state.theta <= problem.theta_bounds[:, 0] + 1e-6))
     if at_floor or (problem.normal and state.theta.size and state.gamma.sum() > 0.9 * problem.design.n):
         return "noise_collapsed"
-    if not state.free.any():
+    if not (state.index < problem.design.M).any():
         return "null"
     if _separates(problem, outcome):
         return "separable"
@@ -338,6 +346,6 @@ def _checked_hyper(hyper: tuple[float, float] | None) -> tuple[float, float] | N
 
 
 def _count(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or int(value) != value or value < least:
+    if isinstance(value, bool) or not isinstance(value, Real) or int(value) != value or value < least:
         raise ValueError(f"`{name}` must be a whole number >= {least}, got {value!r}.")
     return int(value)

@@ -195,8 +195,13 @@ _NAMED: dict[str, type[Any]] = {c.name: c for c in (normal, student_t, bernoulli
 
 def resolve(likelihood: str | Likelihood) -> Likelihood:
     """Turn a name into the likelihood it stands for; a likelihood stays as it is."""
-    if not isinstance(likelihood, str):
+    if isinstance(likelihood, normal | student_t | bernoulli | poisson | negative_binomial):
         return likelihood
+    if not isinstance(likelihood, str):
+        raise TypeError(
+            f"The likelihood must be a name ({', '.join(sorted(_NAMED))}) or an object such as "
+            f"bs.likelihoods.normal(), not {likelihood!r}."
+        )
     if likelihood not in _NAMED:
         close = get_close_matches(likelihood, _NAMED, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""

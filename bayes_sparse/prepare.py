@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse import likelihoods
 from bayes_sparse.basis import Basis, check_kernel_size
-from bayes_sparse.data import Table, check_columns, labels_of, read_table, vector_of
+from bayes_sparse.data import Table, check_columns, labels_of, plain_labels, read_table, vector_of
 from bayes_sparse.design import FloatArray, column_moments
 from bayes_sparse.likelihoods import Likelihood
 
@@ -120,7 +120,8 @@ def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDA
 
 
 def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
-    distinct = len(np.unique(y.astype(str) if y.dtype.kind == "O" else y))
+    y = plain_labels(y)
+    distinct = len(np.unique(y))
     if y.dtype.kind == "f" and distinct > 2:
         return likelihoods.normal()
     if y.dtype.kind != "f" and distinct <= 2:
@@ -157,7 +158,7 @@ def _expand(
             f"Columns {same[0][0]!r} and {same[0][1]!r} are the same"
             + (f" (and {len(same) - 1} more pairs)" if len(same) > 1 else "")
             + "; at most one of them is kept, and which one is arbitrary.",
-            stacklevel=2,
+            stacklevel=4,
         )
     if not basis.standardise:
         return Phi, names, None, None, None, None

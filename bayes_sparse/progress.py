@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from types import TracebackType
 
+from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 __all__ = ["FitProgress"]
@@ -42,9 +43,8 @@ class FitProgress:
         if not self._enabled or time.perf_counter() - self._started < _PATIENCE:
             return
         if self._bar is None:
-            self._bar = Progress(
-                SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), refresh_per_second=5
-            )
+            columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), refresh_per_second=5)
             self._bar.add_task(self._title)
             self._bar.start()
         text = f"{self._title}: iteration {iteration}, objective {objective:.2f}, {active} terms active"

@@ -8,7 +8,6 @@ Groups: ``posterior`` (draws of the terms kept and of the nuisance parameters), 
 from __future__ import annotations
 
 import json
-import logging
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -20,14 +19,12 @@ from numpy.typing import NDArray
 from bayes_sparse.approximations import Approximation, State
 from bayes_sparse.design import FloatArray
 from bayes_sparse.gaussian import Primal
+from bayes_sparse.limits import small_enough
 from bayes_sparse.outcome import Outcome
 from bayes_sparse.slot import Slot
 from bayes_sparse.subject import Subject
 
 __all__ = ["evidence_tree", "nuts_tree", "versions"]
-
-_LARGEST = 200 * 2**20  # bytes of pointwise log-likelihood that are still stored
-_log = logging.getLogger("bayes_sparse")
 
 type Variables = dict[str, tuple[tuple[str, ...], Any]]
 
@@ -49,16 +46,15 @@ def evidence_tree(
     return _assemble(subject, groups)
 
 
-def nuts_tree(
-    subject: Subject, sampled: xr.DataTree, attributes: dict[str, Any], log_likelihood: xr.Dataset | None
-) -> xr.DataTree:
+def nuts_tree(subject: Subject, sampled: xr.DataTree, attributes: dict[str, Any]) -> xr.DataTree:
     """Draws of NUTS in the layout of an evidence tree: the same names, units and groups."""
     posterior = sampled["posterior"].to_dataset()
     if subject.scale is not None:
         posterior = _undo_standardising(subject, posterior)
-    groups = {"posterior": posterior, "sample_stats": sampled["sample_stats"].to_dataset()}
-    if log_likelihood is not None:
-        groups["log_likelihood"] = log_likelihood
+    groups = {"posterior": posterior}
+    for name in ("sample_stats", "log_likelihood"):
+        if name in sampled.children:
+            groups[name] = sampled[name].to_dataset()
     tree = _assemble(subject, groups)
     tree["posterior"].attrs.update(attributes)
     return tree
@@ -241,14 +237,8 @@ def _log_likelihood(
 ) -> tuple[FloatArray | None, FloatArray | None]:
     """Pointwise log-likelihood of every draw, and the log target at the point values of the hyper-parameters."""
     problem, count = subject.problem, len(w)
-    need = 8 * count * problem.design.n
-    if need > _LARGEST:
-        _log.info(
-            "The pointwise log-likelihood would take %.0f MB and is left out, and log_p with it; "
-            "ask for fewer draws to have it.",
-            need / 2**20,
-        )
-        return None, None
+    if not small_enough(8 * count * problem.design.n):
+        return None, None  # the log target would take as long to compute
     Phi = problem.design.columns(state.index)
     pointwise = np.empty((count, problem.design.n))
     log_p = np.empty(count)

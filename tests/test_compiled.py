@@ -94,6 +94,6 @@ def test_parameter_checks_are_left_out(cache):
         eta, y = pt.dvector("eta"), pt.dvector("y")
         return pm.logp(pm.Normal.dist(0.0, sigma=eta), y), eta, [y]
 
-    l, *_ = compile_pointwise("checked", build)(np.array([1.0, -1.0]), np.zeros(2))
-    assert_allclose(l[0], -0.5 * np.log(2 * np.pi))
-    assert not np.isfinite(l[1])
+    density, *_ = compile_pointwise("checked", build)(np.array([1.0, -1.0]), np.zeros(2))
+    assert_allclose(density[0], -0.5 * np.log(2 * np.pi))
+    assert not np.isfinite(density[1])

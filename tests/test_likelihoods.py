@@ -1,4 +1,4 @@
-"""Named likelihoods: densities and moments against scipy.stats, derivatives against many digits, ordinary and extreme."""
+"""Named likelihoods: densities and moments against scipy.stats, derivatives against many digits, also far out."""
 
 import mpmath
 import numpy as np
@@ -68,8 +68,8 @@ def test_value_and_three_derivatives(likelihood, etas, ys, theta):
 
 def test_bernoulli_far_out():
     eta, y = np.array([-800.0, -800.0, 800.0, 800.0]), np.array([0.0, 1.0, 0.0, 1.0])
-    l, first, second, third = compiled(bernoulli())(eta, y)
-    assert_allclose(l, [0.0, -800.0, -800.0, 0.0], atol=1e-300)
+    density, first, second, third = compiled(bernoulli())(eta, y)
+    assert_allclose(density, [0.0, -800.0, -800.0, 0.0], atol=1e-300)
     assert_allclose(first, [0.0, 1.0, -1.0, 0.0], atol=1e-15)
     assert_allclose(second, 0.0, atol=1e-300)
     assert_allclose(third, 0.0, atol=1e-300)
@@ -77,8 +77,8 @@ def test_bernoulli_far_out():
 
 def test_poisson_far_out():
     eta, y = np.full(3, -700.0), np.array([0.0, 1.0, 5.0])
-    l, first, second, third = compiled(poisson())(eta, y)
-    assert_allclose(l, [0.0, -700.0, -3500.0 - np.log(120.0)], atol=1e-300)
+    density, first, second, third = compiled(poisson())(eta, y)
+    assert_allclose(density, [0.0, -700.0, -3500.0 - np.log(120.0)], atol=1e-300)
     assert_allclose(first, y, atol=1e-300)
     assert_allclose(second, 0.0, atol=1e-300)
     assert_allclose(third, 0.0, atol=1e-300)

@@ -8,7 +8,11 @@ import pytest
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-SHORTER = ((r"draws=\d+", "draws=60"), (r"chains=\d+", "chains=2"), (r'"target_accept"', '"tune": 150, "target_accept"'))
+SHORTER = (
+    (r"draws=\d+", "draws=60"),
+    (r"chains=\d+", "chains=2"),
+    (r'"target_accept"', '"tune": 150, "target_accept"'),
+)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)

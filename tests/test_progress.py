@@ -24,6 +24,7 @@ def screen(monkeypatch):
 
     class Recorded(Progress):
         def __init__(self, *columns, **settings):
+            assert settings.pop("console").stderr  # results on stdout stay clean when they are piped
             super().__init__(*columns, console=Console(file=shown, force_terminal=True, width=120), **settings)
             made.append(self)
 

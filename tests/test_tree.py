@@ -14,7 +14,7 @@ import xarray as xr
 from scipy import stats
 
 import bayes_sparse as bs
-from bayes_sparse import tree as tree_module
+from bayes_sparse import limits
 
 mpl.use("Agg")
 
@@ -193,8 +193,8 @@ def messages():
 
 
 def test_a_large_log_likelihood_is_left_out_with_a_message(messages, monkeypatch):
-    assert tree_module._LARGEST == 200 * 2**20
-    monkeypatch.setattr(tree_module, "_LARGEST", 8 * 20 * N - 1)
+    assert limits.LARGEST_LOG_LIKELIHOOD == 200 * 2**20
+    monkeypatch.setattr(limits, "LARGEST_LOG_LIKELIHOOD", 8 * 20 * N - 1)
     tree = bs.fit("ard_gaussian", (X, TARGETS["normal"]), draws=10, chains=2)
     assert "log_likelihood" not in tree.children
     assert tree["posterior"].sizes["draw"] == 10
@@ -202,7 +202,7 @@ def test_a_large_log_likelihood_is_left_out_with_a_message(messages, monkeypatch
     assert len(messages) == 1
     assert "left out" in messages[0]
     assert "fewer draws" in messages[0]
-    monkeypatch.setattr(tree_module, "_LARGEST", 8 * 20 * N)
+    monkeypatch.setattr(limits, "LARGEST_LOG_LIKELIHOOD", 8 * 20 * N)
     assert "log_likelihood" in bs.fit("ard_gaussian", (X, TARGETS["normal"]), draws=10, chains=2).children
     assert len(messages) == 1
 

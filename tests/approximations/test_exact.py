@@ -333,12 +333,15 @@ def many_digits(Phi, alpha, sigma, y, others):
         )
         square = beta * (t.T * t)[0] - beta**2 * (moment.T * Sigma * moment)[0]
         log_evidence = -(n * mpmath.log(2 * mpmath.pi) + log_det + square) / 2
-        O = mpmath.matrix(others.tolist())
-        C = P.T * O
+        more = mpmath.matrix(others.tolist())
+        C = P.T * more
         SC = Sigma * C
-        S = [beta * mpmath.fdot(O[:, i], O[:, i]) - beta**2 * mpmath.fdot(C[:, i], SC[:, i]) for i in range(O.cols)]
+        S = [
+            beta * mpmath.fdot(more[:, i], more[:, i]) - beta**2 * mpmath.fdot(C[:, i], SC[:, i])
+            for i in range(more.cols)
+        ]
         residual = t - beta * P * (Sigma * moment)
-        Q = [beta * mpmath.fdot(O[:, i], residual) for i in range(O.cols)]
+        Q = [beta * mpmath.fdot(more[:, i], residual) for i in range(more.cols)]
         return float(log_evidence), np.array([float(s) for s in S]), np.array([float(q) for q in Q])
 
 

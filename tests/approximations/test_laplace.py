@@ -1,4 +1,4 @@
-"""Laplace's method: the mode against scipy, the evidence against the dense formula and quadrature, slopes by differences."""
+"""Laplace's method: mode against scipy, evidence against formula and quadrature, slopes against differences."""
 
 from dataclasses import replace
 
@@ -79,8 +79,8 @@ def test_the_mode_and_the_evidence(name, weighted):
     count = np.ones(40) if weights is None else weights
 
     def negative(w):
-        l, first, _, _ = problem.pointwise(problem.offset + Phi @ w, problem.theta)
-        return -(count @ l - 0.5 * alpha @ w**2), -(Phi.T @ (count * first) - alpha * w)
+        height, first, _, _ = problem.pointwise(problem.offset + Phi @ w, problem.theta)
+        return -(count @ height - 0.5 * alpha @ w**2), -(Phi.T @ (count * first) - alpha * w)
 
     # Stationary: the gradient, measured in posterior sds, is what a Newton decrement of 1e-11 leaves.
     gradient = negative(state.mean)[1]
@@ -88,15 +88,15 @@ def test_the_mode_and_the_evidence(name, weighted):
     found = minimize(negative, np.zeros(len(index)), jac=True, method="BFGS", options={"gtol": 1e-9})
     assert_allclose(state.mean, found.x, rtol=1e-5, atol=1e-6)
 
-    l, _, second, _ = problem.pointwise(problem.offset + Phi @ state.mean, problem.theta)
+    height, _, second, _ = problem.pointwise(problem.offset + Phi @ state.mean, problem.theta)
     P = -(Phi.T @ ((count * second)[:, None] * Phi)) + np.diag(alpha)
     log_prior = 0.5 * np.sum(np.log(alpha / (2 * np.pi))) - 0.5 * alpha @ state.mean**2
     k = len(index)
-    formula = count @ l + log_prior + 0.5 * k * np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(P)[1]
+    formula = count @ height + log_prior + 0.5 * k * np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(P)[1]
     assert_allclose(state.log_evidence, formula, rtol=1e-10)
     assert_allclose(state.posterior.covariance, np.linalg.inv(P), rtol=1e-9, atol=1e-13)
     assert_allclose(state.eta, problem.offset + Phi @ state.mean, rtol=1e-10)
-    assert_allclose(state.log_likelihood, count @ l, rtol=1e-10)
+    assert_allclose(state.log_likelihood, count @ height, rtol=1e-10)
 
 
 @pytest.mark.parametrize("hyper", [(0.0, 0.0), (0.5, 0.3)])
@@ -153,11 +153,11 @@ def test_more_columns_than_observations(name):
     problem = make(LIKELIHOODS[name], n=8, M=20)
     index, alpha, Phi = everything(problem)
     state = Laplace(problem, Objective()).at(index, alpha, problem.theta)
-    l, first, second, _ = problem.pointwise(problem.offset + Phi @ state.mean, problem.theta)
+    height, first, second, _ = problem.pointwise(problem.offset + Phi @ state.mean, problem.theta)
     gradient = Phi.T @ first - alpha * state.mean
     P = Phi.T @ (-second[:, None] * Phi) + np.diag(alpha)
     assert gradient @ np.linalg.solve(P, gradient) < 1e-10
-    formula = l.sum() + 0.5 * np.sum(np.log(alpha)) - 0.5 * alpha @ state.mean**2 - 0.5 * np.linalg.slogdet(P)[1]
+    formula = height.sum() + 0.5 * np.sum(np.log(alpha)) - 0.5 * alpha @ state.mean**2 - 0.5 * np.linalg.slogdet(P)[1]
     assert_allclose(state.log_evidence, formula, rtol=1e-9)
 
 

@@ -66,8 +66,8 @@ def test_the_objective_never_falls_and_pruned_means_pruned(name, method, seed):
 def test_the_order_of_rows_does_not_matter(name, method, seed):
     """Kernels sit on the rows, so theirs are in another order too; predictions are the same."""
     if BASES[name].kernel and method != "sequential":
-        # Kernels are nearly collinear; a fixed point that starts with all of them stops on a ridge so flat that only its
-        # height is determined.
+        # Kernels are nearly collinear; a fixed point that starts with all of them stops on a ridge so flat that only
+        # its height is determined.
         close = {"rtol": 0.05, "atol": 0.05}
     else:
         close = {"rtol": 1e-3, "atol": 1e-4}
