@@ -79,7 +79,7 @@ class student_t:
 
     def distribution(self, eta: Any, sigma: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
-        return pm.StudentT, {"nu": self.nu, "mu": eta, "sigma": sigma}
+        return pm.StudentT, {"nu": np.float64(self.nu), "mu": eta, "sigma": sigma}  # PyTensor rounds a plain float
 
     def start(self, y: FloatArray) -> FloatArray:
         """Spread of the targets by their quartiles, which outliers do not move."""

@@ -8,6 +8,7 @@ that belong to columns ever active are computed (all of them at once when the de
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from bayes_sparse.problem import Problem
 __all__ = ["Exact"]
 
 _SMALL = 1e-6  # below this fraction of its terms a residual sum of squares is computed directly
-_LOST = 1e-8  # below this fraction a sparsity has lost too many digits as a difference of cross-products
+_LOST = 1e-8  # below this fraction a sparsity has lost too many digits as a difference of cross-products ...
+_SHARP = 1e4  # ... and earlier, below _SMALL, where the signal's power is this many times the noise's
 
 
 class Exact:
@@ -56,6 +58,12 @@ class Exact:
         else:
             self._gram = np.empty((design.width, 0))
             self._squares = design.squares(self._weights)
+
+    def with_objective(self, objective: Objective) -> Exact:
+        """The same for another objective; the cross-products computed so far come along."""
+        other = copy(self)
+        other.objective, other._known, other._gram = objective, dict(self._known), self._gram.copy()
+        return other
 
     def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
         """Posterior, evidence and objective at given hyper-parameters (``near`` is not needed)."""

@@ -7,6 +7,8 @@ takes the likelihood's third derivative and no more.
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from bayes_sparse.approximations.state import Scores, State, precision_curvature, precision_slope
@@ -44,11 +46,19 @@ class Laplace:
         self._last: IntArray | None = None
         self._columns = np.empty((problem.design.n, 0))
 
+    def with_objective(self, objective: Objective) -> Laplace:
+        """The same for another objective."""
+        other = copy(self)
+        other.objective = objective
+        return other
+
     def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
         """Posterior, evidence and objective at given hyper-parameters, the mode searched from ``near``."""
         Phi = self._active(index)
         alpha = self.problem.precisions(index, alpha, theta)
         w, eta, terms, factor = self._mode(Phi, alpha, theta, self._start(Phi, index, theta, near))
+        if factor is None and near is not None:  # lost on the way from there: begin at the beginning
+            w, eta, terms, factor = self._mode(Phi, alpha, theta, self._start(Phi, index, theta, None))
         posterior = self._posterior(Phi, alpha, terms[2], factor)
         log_likelihood = self._sum(terms[0])
         positive = alpha > 0

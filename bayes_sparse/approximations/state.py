@@ -106,6 +106,9 @@ class Approximation(Protocol):
     name: str
     objective: Objective
 
+    def with_objective(self, objective: Objective) -> Approximation:
+        """The same approximation of the same problem for another objective, sharing what has been computed."""
+
     def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
         """Posterior, evidence and objective at given hyper-parameters, searched from ``near``."""
 

@@ -8,7 +8,6 @@ smoothness prior a basis function enters at ``alpha = s^2 / (q^2 - (1 + 2c) s)``
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -64,10 +63,9 @@ class Sequential:
         empty, _ = self._ascent(problem, approximation)(state, 50)
         begin, before = empty, 0
         if objective.smoothness and self.lenient < 1:
-            approximation = copy(approximation)
-            approximation.objective = replace(objective, smoothness=self.lenient * objective.smoothness)
-            first = replace(self, exchanges=0)._search(problem, approximation, empty, report)
-            approximation.objective = objective
+            lenient = approximation.with_objective(replace(objective, smoothness=self.lenient * objective.smoothness))
+            first = replace(self, exchanges=0)._search(problem, lenient, empty, report)
+            approximation = lenient.with_objective(objective)
             before = first.iterations
             begin = approximation.at(first.state.index, first.state.alpha, first.state.theta, first.state)
         outcome = self._search(problem, approximation, begin, report)
