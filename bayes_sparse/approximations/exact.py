@@ -132,7 +132,8 @@ class Exact:
         overlap = (beta * C) @ state.posterior.covariance
         S = full - beta * np.einsum("ij,ij->i", overlap, C)
         Q = beta * (self._moment - C @ state.mean)
-        lost = self.problem.free & (_LOST * full > S) & ((S <= 0) | (2 * Q**2 > S))
+        sharp = beta * self._power > _SHARP * self.count
+        lost = self.problem.free & ((_SMALL if sharp else _LOST) * full > S)
         lost[state.index] = False
         if lost.any():
             self._recompute(state, np.flatnonzero(lost), S, Q, beta)

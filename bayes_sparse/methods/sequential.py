@@ -1,9 +1,13 @@
-"""Sequential type-II maximum likelihood: start from the empty model, add the basis function that gains most.
+"""Sequential type-II maximum likelihood: add the basis function that gains most, climb, delete, exchange.
 
 Tipping & Faul (2003) change one precision at a time. Here each round adds one basis function, then climbs in all
 precisions and nuisance parameters of the active set together by Newton's method, deleting what no longer pays; when
 nothing is left to add, it exchanges active basis functions for better ones until no exchange gains either. With the
 smoothness prior a basis function enters at ``alpha = s^2 / (q^2 - (1 + 2c) s)`` if that is positive.
+
+The evidence has many optima, and where a search begins decides which one it ends in. One that begins at the empty
+model, with all of the signal taken for noise, misses terms that only pay together. So it begins boldly: with a
+smoothness prior at a fraction of its price, without one at a fraction of the noise.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ _COARSE = 2e-2  # nats: between additions the active set need not be climbed any
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
+_BOLD_ADDITIONS = 20  # basis functions added at most while the noise is held small
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,10 @@ class Sequential:
         the search ends.
     lenient : float
         With a smoothness prior the search runs twice: first at this fraction of its price, from the empty model, then
-        at the full price from there. Terms that only pay together are found so; 1 skips the first run.
+        at the full price from there; 1 skips the first run.
+    noise : tuple of float
+        Without a smoothness prior the first basis functions of a normal likelihood are added with the noise held at
+        this fraction of the targets' sd. Several fractions are several starts, of which the best end is kept.
     """
 
     max_iterations: int = 2000
@@ -52,39 +60,60 @@ class Sequential:
     steps: int = 3
     exchanges: int = 4
     lenient: float = 0.7
+    noise: tuple[float, ...] = (0.3,)
 
     needs_flat_hyper: ClassVar[bool] = True  # with a proper Gamma prior no precision is infinite: nothing to delete
 
     def __call__(self, problem: Problem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""
-        start = np.flatnonzero(~problem.free)
-        objective = approximation.objective
-        state = approximation.at(start, np.ones(len(start)), problem.theta)
+        columns = np.flatnonzero(~problem.free)
+        state = approximation.at(columns, np.ones(len(columns)), problem.theta)
         empty, _ = self._ascent(problem, approximation)(state, 50)
-        begin, before = empty, 0
-        if objective.smoothness and self.lenient < 1:
-            lenient = approximation.with_objective(replace(objective, smoothness=self.lenient * objective.smoothness))
-            first = replace(self, exchanges=0)._search(problem, lenient, empty, report)
-            approximation = lenient.with_objective(objective)
-            before = first.iterations
-            begin = approximation.at(first.state.index, first.state.alpha, first.state.theta, first.state)
-        outcome = self._search(problem, approximation, begin, report)
-        if outcome.state.objective < empty.objective:  # a lenient start may end in a poorer optimum than none at all
-            outcome = self._search(problem, approximation, empty, report)
-        history = [empty.objective, *outcome.history]
-        return Outcome(outcome.state, history, outcome.converged, before + outcome.iterations)
+        if approximation.objective.smoothness and self.lenient < 1:
+            outcome = self._from_lower_price(problem, approximation, empty, report)
+        elif problem.normal and empty.theta.size and self.noise:
+            starts = [self._small_noise(problem, approximation, empty, fraction) for fraction in self.noise]
+            outcomes = [self._search(problem, approximation, start, report) for start in starts]
+            outcome = max(outcomes, key=lambda o: o.state.objective)
+        else:
+            return self._search(problem, approximation, empty, report)
+        if outcome.state.objective < empty.objective:  # a bold start may end in a poorer optimum than none at all
+            return self._search(problem, approximation, empty, report)
+        return outcome
+
+    def _from_lower_price(
+        self, problem: Problem, approximation: Approximation, empty: State, report: Report
+    ) -> Outcome:
+        objective = approximation.objective
+        lenient = approximation.with_objective(replace(objective, smoothness=self.lenient * objective.smoothness))
+        first = replace(self, exchanges=0)._search(problem, lenient, empty, report)
+        approximation = lenient.with_objective(objective)
+        start = approximation.at(first.state.index, first.state.alpha, first.state.theta, first.state)
+        outcome = self._search(problem, approximation, start, report)
+        return replace(outcome, iterations=first.iterations + outcome.iterations)
+
+    def _small_noise(self, problem: Problem, approximation: Approximation, empty: State, fraction: float) -> State:
+        """A first few basis functions, added while the noise is held at a fraction of the targets' sd."""
+        theta = np.maximum(problem.theta + np.log(fraction), problem.theta_bounds[:, 0])
+        ascent = Ascent(approximation, np.stack([theta, theta], axis=1), 1e-8)
+        state = approximation.at(empty.index, empty.alpha, theta, empty)
+        for _ in range(min(_BOLD_ADDITIONS, problem.design.n // 4)):
+            grown = self._add(approximation, problem, state, approximation.scores(state))
+            if grown is None:
+                break
+            state, _ = ascent(grown, self.steps, tolerance=_COARSE)
+        return state
 
     def _ascent(self, problem: Problem, approximation: Approximation) -> Ascent:
         return Ascent(approximation, problem.theta_bounds, 1e-8)
 
     def _search(self, problem: Problem, approximation: Approximation, state: State, report: Report) -> Outcome:
         """Add, climb, delete and exchange until nothing gains."""
-        ascent, smoothness = self._ascent(problem, approximation), approximation.objective.smoothness
+        ascent, history = self._ascent(problem, approximation), [state.objective]
         state, settled = ascent(state, self.steps)
-        history: list[float] = []
         for iteration in range(1, self.max_iterations + 1):
             scores = approximation.scores(state)
-            grown = self._add(approximation, problem, state, scores, smoothness)
+            grown = self._add(approximation, problem, state, scores)
             if grown is None and not settled:
                 state, _ = ascent(state, 200)
                 settled = True
@@ -98,13 +127,11 @@ class Sequential:
             report(iteration, state.objective, len(state.index))
         return Outcome(state, history, False, self.max_iterations)
 
-    def _add(
-        self, approximation: Approximation, problem: Problem, state: State, scores: Scores, smoothness: float
-    ) -> State | None:
+    def _add(self, approximation: Approximation, problem: Problem, state: State, scores: Scores) -> State | None:
         """The state with the most promising basis function added, or None if none gains."""
         if len(state.index) >= problem.design.n:
             return None
-        gain, alpha = addition_gain(scores.S, scores.Q, smoothness)
+        gain, alpha = addition_gain(scores.S, scores.Q, approximation.objective.smoothness)
         gain[~problem.free] = gain[state.index] = 0.0
         for candidate in _best(gain, _TRIES):
             if gain[candidate] < self.tolerance:
