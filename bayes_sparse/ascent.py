@@ -64,11 +64,11 @@ class Ascent:
         hill = -self.approximation.curvature(state)
         m = state.theta.size
         if m:  # a nuisance parameter at its bound and pushed outwards stays there
-            at_low = (state.theta <= self.theta_bounds[:, 0]) & (slope[-m:] < 0)
-            at_high = (state.theta >= self.theta_bounds[:, 1]) & (slope[-m:] > 0)
-            stuck = np.append(np.zeros(len(slope) - m, dtype=bool), at_low | at_high)
-            slope[stuck] = 0.0
-            if stuck.any():
+            low, high = self.theta_bounds.T
+            outwards = np.where(slope[-m:] < 0, state.theta <= low, state.theta >= high)
+            if outwards.any():
+                stuck = np.flatnonzero(outwards) + len(slope) - m
+                slope[stuck] = 0.0
                 hill[stuck] = hill[:, stuck] = 0.0
                 hill[stuck, stuck] = 1.0
         _, step, info = lapack.dposv(hill, slope)
@@ -84,9 +84,11 @@ class Ascent:
         for _ in range(_HALVINGS):
             alpha = state.alpha.copy()
             alpha[state.free] *= np.exp(scale * step[:k])
-            theta = state.theta + scale * step[k:]
+            theta = state.theta
             if theta.size:
-                theta = np.clip(theta, self.theta_bounds[:, 0], self.theta_bounds[:, 1])
+                theta = np.minimum(
+                    np.maximum(theta + scale * step[k:], self.theta_bounds[:, 0]), self.theta_bounds[:, 1]
+                )
             new = self.approximation.at(state.index, alpha, theta, state)
             if new.objective >= state.objective + 1e-4 * scale * promise:
                 return new
@@ -102,12 +104,14 @@ def delete_useless(approximation: Approximation, state: State, refused: set[int]
     """
     refused = set() if refused is None else refused
     while state.free.any():
-        s, q = state.left_out()
-        excess = q**2 - (1 + 2 * approximation.objective.smoothness) * s
-        excess[~state.free] = np.inf
+        # q^2 <= (1 + 2c) s for the column left out, multiplied by Sigma_ii^2
+        allowed = (1 + 2 * approximation.objective.smoothness) * state.gamma * state.variance
+        excess = np.where(state.free, state.mean**2 - allowed, np.inf)
         if refused:
             excess[np.isin(state.index, list(refused))] = np.inf
         useless = np.flatnonzero(excess <= 0)
+        if not len(useless):
+            return state
         useless = useless[np.argsort(excess[useless], kind="stable")]
         while len(useless):
             new = approximation.at(*without(state, useless), state.theta, state)
@@ -117,9 +121,6 @@ def delete_useless(approximation: Approximation, state: State, refused: set[int]
             if len(useless) == 1:
                 refused.add(int(state.index[useless[0]]))
             useless = useless[: len(useless) // 2]
-        else:
-            if not (excess <= 0).any():
-                return state
     return state
 
 

@@ -31,6 +31,8 @@ __all__ = [
     "resolve",
 ]
 
+_BLOCK = 2**16  # numbers of a kernel matrix worked on at once: half a megabyte
+
 
 @dataclass(frozen=True)
 class linear:
@@ -101,18 +103,22 @@ class rbf(_Kernel):
         if not len(centres):  # nothing was kept, and nothing has no middle
             return np.empty((len(X), 0))
         scale = self.width * np.sqrt(2.0)
-        # Distances from a common middle lose fewer digits; one matrix product is far faster than all differences.
-        middle = centres.mean(axis=0)
+        middle = centres.mean(axis=0)  # distances from a common middle lose fewer digits
         A, C = (X - middle) / scale, (centres - middle) / scale
-        out: FloatArray = A @ (2 * C.T)
-        out -= np.einsum("ij,ij->i", A, A)[:, None]
-        out -= np.einsum("ij,ij->i", C, C)
-        np.minimum(out, 0.0, out=out)
-        if not self.squared:  # -d^2/(2 width^2) so far; wanted: -d/(2 width^2)
-            np.negative(out, out=out)
-            np.sqrt(out, out=out)
-            out *= -1.0 / scale
-        return np.exp(out, out=out)
+        # -||a - c||^2 = [2a, -a'a, -1] [c, 1, c'c]': one product, and every block is finished while it is in the cache.
+        left = np.column_stack([2 * A, -np.einsum("ij,ij->i", A, A), np.full(len(A), -1.0)])
+        right = np.vstack([C.T, np.ones(len(C)), np.einsum("ij,ij->i", C, C)])
+        out = np.empty((len(A), len(C)))
+        step = max(1, _BLOCK // len(C))
+        for start in range(0, len(A), step):
+            block = out[start : start + step]
+            np.matmul(left[start : start + step], right, out=block)
+            np.minimum(block, 0.0, out=block)
+            if not self.squared:  # -d^2/(2 width^2) so far; wanted: -d/(2 width^2)
+                np.sqrt(np.negative(block, out=block), out=block)
+                block *= -1.0 / scale
+            np.exp(block, out=block)
+        return out
 
 
 @dataclass(frozen=True)

@@ -14,33 +14,30 @@ from bayes_sparse.design import FloatArray
 __all__ = ["Dual", "Primal", "cholesky"]
 
 
-def cholesky(P: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Lower factor L and scale d with ``P = diag(d) L L' diag(d)``.
+def cholesky(P: FloatArray) -> FloatArray:
+    """Lower factor L with ``P = L L'``.
 
-    The matrix is scaled to a unit diagonal first, so precisions may span any range. A matrix that is not
-    positive definite to working precision gets the smallest jitter of 1e-14, 1e-12 ... 1e-6 (relative to that unit
-    diagonal) that makes it so.
+    A matrix that is not positive definite to working precision gets the smallest jitter of 1e-14, 1e-12 ... 1e-6
+    (relative to its diagonal) that makes it so. No other scaling is needed: the rounding errors of a Cholesky factor do
+    not depend on the scale of the rows.
 
     Raises
     ------
     numpy.linalg.LinAlgError
         When even a jitter of 1e-6 does not help: the matrix is not positive definite at all.
     """
-    diagonal = P.diagonal()
-    if not diagonal.size:  # LAPACK does not take an empty matrix; an empty model is a model all the same
-        return np.empty((0, 0)), np.empty(0)
-    if not np.all(diagonal > 0):
-        raise np.linalg.LinAlgError("the posterior precision has a diagonal entry that is not positive")
-    d = np.sqrt(diagonal)
-    scaled = P / (d * d[:, None])
-    L, info = lapack.dpotrf(scaled, lower=1)
+    if not P.size:  # LAPACK does not take an empty matrix; an empty model is a model all the same
+        return np.empty((0, 0))
+    L, info = lapack.dpotrf(P, lower=1)
     jitter = 1e-14
     while info != 0 and jitter <= 1e-6:
-        L, info = lapack.dpotrf(scaled + jitter * np.eye(len(d)), lower=1)
+        raised = P.copy()
+        raised.flat[:: len(P) + 1] *= 1 + jitter
+        L, info = lapack.dpotrf(raised, lower=1)
         jitter *= 100
-    if info != 0:
+    if info != 0 or not np.isfinite(L[-1, -1]):
         raise np.linalg.LinAlgError("the posterior precision is not positive definite")
-    return L, d
+    return np.asarray(L)
 
 
 class Primal:
@@ -58,35 +55,34 @@ class Primal:
         P = H.copy()
         P.flat[:: len(alpha) + 1] += alpha
         self.alpha = alpha
-        self._L, self._d = cholesky(P)
-        self.log_determinant = 2 * float(np.log(self._L.diagonal()).sum() + np.log(self._d).sum())
+        self._L = cholesky(P)
+        self.log_determinant = 2 * float(np.log(self._L.diagonal()).sum())
         self._covariance: FloatArray | None = None
 
     def solve(self, v: FloatArray) -> FloatArray:
         """``Sigma v`` for a vector or for each column of a matrix."""
         if not v.size:
             return v
-        d = self._d if v.ndim == 1 else self._d[:, None]
-        x, _ = lapack.dpotrs(self._L, v / d, lower=1)
-        return np.asarray(x / d)
+        x, _ = lapack.dpotrs(self._L, v, lower=1)
+        return np.asarray(x)
 
     @property
     def covariance(self) -> FloatArray:
         """The k x k matrix Sigma."""
-        if self._covariance is None and not self._d.size:
-            self._covariance = np.empty((0, 0))
+        if self._covariance is None and not self._L.size:
+            self._covariance = self._L
         if self._covariance is None:
             half, _ = lapack.dpotri(self._L, lower=1)
             full = half + half.T  # LAPACK fills the lower half; the upper one is zero
             full.flat[:: len(full) + 1] = half.diagonal()
-            self._covariance = full / (self._d * self._d[:, None])
+            self._covariance = full
         return self._covariance
 
     @property
     def factor(self) -> FloatArray:
         """A matrix F with ``F F' = Sigma``, upper triangular."""
         inverse, _ = lapack.dtrtri(self._L, lower=1)
-        return np.asarray(np.tril(inverse).T / self._d[:, None])
+        return np.asarray(np.tril(inverse).T)
 
     @property
     def variance(self) -> FloatArray:
@@ -117,10 +113,8 @@ class Dual:
         self._half = np.sqrt(b)[:, None] * Phi
         C = (self._half / alpha) @ self._half.T
         C.flat[:: len(C) + 1] += 1.0
-        self._L, self._d = cholesky(C)
-        self.log_determinant = float(
-            2 * (np.log(self._L.diagonal()).sum() + np.log(self._d).sum()) + np.log(alpha).sum()
-        )
+        self._L = cholesky(C)
+        self.log_determinant = float(2 * np.log(self._L.diagonal()).sum() + np.log(alpha).sum())
 
     def solve(self, v: FloatArray) -> FloatArray:
         """``Sigma v`` for a vector or for each column of a matrix."""
@@ -131,7 +125,7 @@ class Dual:
     @property
     def variance(self) -> FloatArray:
         """Diagonal of Sigma."""
-        V, _ = lapack.dtrtrs(self._L, self._half / self._d[:, None], lower=1)
+        V, _ = lapack.dtrtrs(self._L, self._half, lower=1)
         return np.asarray(1 / self.alpha - np.einsum("ij,ij->j", V, V) / self.alpha**2)
 
     @property
@@ -141,6 +135,5 @@ class Dual:
         return np.asarray(np.einsum("ij,ij->j", W, W) / self.alpha**2)
 
     def _inner(self, v: FloatArray) -> FloatArray:
-        scale = self._d if v.ndim == 1 else self._d[:, None]
-        x, _ = lapack.dpotrs(self._L, v / scale, lower=1)
-        return np.asarray(x / scale)
+        x, _ = lapack.dpotrs(self._L, v, lower=1)
+        return np.asarray(x)

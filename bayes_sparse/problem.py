@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,8 @@ class Problem:
         Targets; for a normal likelihood the evidence is computed from them directly.
     free : bool array (M + q,)
         True where the precision is to be found; the others have `fixed_precision`.
-    fixed_precision : callable
-        ``fixed_precision(theta)`` gives the precision of every column that is not free, in column order.
+    fixed_precision : array or callable
+        Precision of every column that is not free, in column order; or ``fixed_precision(theta)`` that gives them.
         Zero stands for a flat (improper) prior, which adds nothing to the evidence.
     pointwise : callable
         ``pointwise(eta, theta)`` gives l and its first three derivatives along eta, each of shape (n,), without
@@ -59,7 +60,7 @@ class Problem:
     design: Design
     y: FloatArray
     free: NDArray[np.bool_]
-    fixed_precision: Callable[[FloatArray], FloatArray]
+    fixed_precision: FloatArray | Callable[[FloatArray], FloatArray]
     pointwise: Pointwise
     offset: FloatArray
     weights: FloatArray | None = None
@@ -74,9 +75,20 @@ class Problem:
         free = self.free[index]
         if free.all():
             return alpha
+        return np.where(free, alpha, self._fixed_by_column(theta)[index])
+
+    def _fixed_by_column(self, theta: FloatArray) -> FloatArray:
+        if not callable(self.fixed_precision):
+            return self._constant_by_column
         full = np.zeros(len(self.free))
         full[~self.free] = self.fixed_precision(theta)
-        return np.where(free, alpha, full[index])
+        return full
+
+    @cached_property
+    def _constant_by_column(self) -> FloatArray:
+        full = np.zeros(len(self.free))
+        full[~self.free] = np.asarray(self.fixed_precision)
+        return full
 
     def log_density(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-likelihood of each observation, without the weights."""

@@ -65,7 +65,7 @@ class ARDGaussian:
             design=design,
             y=data.y,
             free=free,
-            fixed_precision=lambda theta: fixed,
+            fixed_precision=fixed,
             pointwise=_Pointwise(data.likelihood, data.y),
             offset=data.offset,
             weights=data.weights,

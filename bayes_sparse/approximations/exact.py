@@ -12,7 +12,7 @@ from copy import copy
 
 import numpy as np
 
-from bayes_sparse.approximations.state import Scores, State, precision_curvature, precision_slope
+from bayes_sparse.approximations.state import Scores, State, log_prior, precision_curvature, precision_slope
 from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.gaussian import Dual, Primal
 from bayes_sparse.objective import Objective
@@ -79,10 +79,7 @@ class Exact:
         rss = self._residual_power(index, w)
         free = self.problem.free[index]
         log_likelihood = self._constant + 0.5 * (self.count * np.log(beta) - beta * rss)
-        positive = alpha > 0  # a flat prior (precision 0) has no normaliser of its own
-        log_prior = 0.5 * (np.log(alpha[positive]).sum() - (alpha * w**2).sum())
-        log_prior += 0.5 * np.log(2 * np.pi) * np.sum(~positive)
-        log_evidence = float(log_likelihood + log_prior - 0.5 * posterior.log_determinant)
+        log_evidence = float(log_likelihood + log_prior(alpha, w) - 0.5 * posterior.log_determinant)
         J = self.objective.value(log_evidence, posterior, free, theta)
         return State(
             index, alpha, free, theta, w, posterior, float(log_likelihood), log_evidence, J, residual_power=rss
@@ -96,7 +93,8 @@ class Exact:
             return slope
         beta = self._beta(state.theta)
         by_log_beta = 0.5 * (self.count - beta * state.residual_power - state.gamma.sum())
-        by_log_beta -= o.smoothness * float(state.alpha @ state.smoothing)
+        if o.smoothness:
+            by_log_beta -= o.smoothness * float(state.alpha @ state.smoothing)
         prior = 0.0 if o.log_prior is None else _derivative(o.log_prior, state.theta)
         return np.append(slope, prior - 2 * by_log_beta)
 
@@ -108,15 +106,17 @@ class Exact:
         """
         o = self.objective
         full = precision_curvature(state, o.smoothness, 0.0)
+        free = slice(None) if state.free.all() else state.free
         if not state.theta.size:
-            return self._with_rate(full, state)[np.ix_(state.free, state.free)]
+            return self._with_rate(full, state)[free][:, free]
         quadratic = state.alpha * state.mean**2
         cross = -full.sum(axis=1) - 0.5 * quadratic
         own = -0.5 * self._beta(state.theta) * state.residual_power - cross.sum()
-        k = int(state.free.sum())
+        inner = self._with_rate(full, state)[free][:, free]
+        k = len(inner)
         out = np.empty((k + 1, k + 1))
-        out[:k, :k] = self._with_rate(full, state)[np.ix_(state.free, state.free)]
-        out[:k, k] = out[k, :k] = -2 * cross[state.free]
+        out[:k, :k] = inner
+        out[:k, k] = out[k, :k] = -2 * cross[free]
         out[k, k] = 4 * own + (0.0 if o.log_prior is None else _derivative(o.log_prior, state.theta, order=2))
         return out
 
@@ -178,13 +178,14 @@ class Exact:
         slots = np.array([self._known.get(i, -1) for i in index.tolist()], dtype=np.intp)
         old, new = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
         G = np.empty((len(index), len(index)))
-        G[:, old] = self._gram[np.ix_(index, slots[old])]
-        G[np.ix_(old, new)] = G[np.ix_(new, old)].T
+        G[:, old] = self._gram[index[:, None], slots[old]]
+        if len(new):
+            G[old[:, None], new] = G[new[:, None], old].T
         if len(new) == 1:
             G[new, new] = self._squares[index[new]]
         elif len(new):
             columns = self.problem.design.columns(index[new])
-            G[np.ix_(new, new)] = columns.T @ self._weigh(columns)
+            G[new[:, None], new] = columns.T @ self._weigh(columns)
         self._last, self._block = index, G
         return G
 

@@ -11,7 +11,7 @@ from copy import copy
 
 import numpy as np
 
-from bayes_sparse.approximations.state import Scores, State, precision_curvature, precision_slope
+from bayes_sparse.approximations.state import Scores, State, log_prior, precision_curvature, precision_slope
 from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.gaussian import Dual, Primal
 from bayes_sparse.objective import Objective
@@ -61,10 +61,7 @@ class Laplace:
             w, eta, terms, factor = self._mode(Phi, alpha, theta, self._start(Phi, index, theta, None))
         posterior = self._posterior(Phi, alpha, terms[2], factor)
         log_likelihood = self._sum(terms[0])
-        positive = alpha > 0
-        log_prior = 0.5 * (np.log(alpha[positive]).sum() - (alpha * w**2).sum())
-        log_prior += 0.5 * np.log(2 * np.pi) * np.sum(~positive)
-        log_evidence = float(log_likelihood + log_prior - 0.5 * posterior.log_determinant)
+        log_evidence = float(log_likelihood + log_prior(alpha, w) - 0.5 * posterior.log_determinant)
         free = self.problem.free[index]
         J = self.objective.value(log_evidence, posterior, free, theta)
         return State(index, alpha, free, theta, w, posterior, log_likelihood, log_evidence, J, eta, terms)

@@ -13,7 +13,7 @@ from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.gaussian import Dual, Primal
 from bayes_sparse.objective import Objective
 
-__all__ = ["Approximation", "Scores", "State", "precision_curvature", "precision_slope"]
+__all__ = ["Approximation", "Scores", "State", "log_prior", "precision_curvature", "precision_slope"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class State:
     @cached_property
     def gamma(self) -> FloatArray:
         """How well each weight is determined by the data: 1 - alpha_i Sigma_ii, in [0, 1]."""
-        return np.clip(1 - self.alpha * self.variance, 0.0, 1.0)
+        return np.maximum(1 - self.alpha * self.variance, 0.0)
 
     @cached_property
     def smoothing(self) -> FloatArray:
@@ -123,6 +123,18 @@ class Approximation(Protocol):
 
     def scores(self, state: State) -> Scores:
         """Sparsity and quality of every column of the design, for the columns that are not active."""
+
+
+def log_prior(alpha: FloatArray, w: FloatArray) -> float:
+    """Log-density of the weights under their prior, times ``(2 pi)^(k/2)``, as it stands in a Laplace evidence.
+
+    A flat prior (precision 0) has no normaliser of its own, so it keeps its ``(2 pi)^(1/2)``.
+    """
+    quadratic = 0.5 * float(alpha @ w**2)
+    flat = alpha == 0
+    if not flat.any():
+        return 0.5 * float(np.log(alpha).sum()) - quadratic
+    return 0.5 * float(np.log(alpha[~flat]).sum() + flat.sum() * np.log(2 * np.pi)) - quadratic
 
 
 def precision_slope(state: State, smoothness: float, a: float, b: float) -> FloatArray:

@@ -25,7 +25,8 @@ from bayes_sparse.problem import Problem
 
 __all__ = ["Sequential"]
 
-_COARSE = 2e-2  # nats: between additions the active set need not be climbed any closer to its top
+_COARSE = 1e-1  # nats: between additions the active set need not be climbed any closer to its top
+_FINE = 1e-4  # nats: close enough to ask whether anything is left to add
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
@@ -56,8 +57,8 @@ class Sequential:
     """
 
     max_iterations: int = 2000
-    tolerance: float = 1e-3
-    steps: int = 3
+    tolerance: float = 1e-2
+    steps: int = 1
     exchanges: int = 4
     lenient: float = 0.7
     noise: tuple[float, ...] = (0.3,)
@@ -101,7 +102,7 @@ class Sequential:
             grown = self._add(approximation, problem, state, approximation.scores(state))
             if grown is None:
                 break
-            state, _ = ascent(grown, self.steps, tolerance=_COARSE)
+            state, _ = ascent(grown, 1, tolerance=_COARSE)
         return state
 
     def _ascent(self, problem: Problem, approximation: Approximation) -> Ascent:
@@ -115,12 +116,13 @@ class Sequential:
             scores = approximation.scores(state)
             grown = self._add(approximation, problem, state, scores)
             if grown is None and not settled:
-                state, _ = ascent(state, 200)
+                state, _ = ascent(state, 200, tolerance=_FINE)
                 settled = True
                 continue
             if grown is None and self.exchanges:
                 grown = self._exchange(problem, ascent, state, scores)
             if grown is None:
+                state, _ = ascent(state, 200)
                 return Outcome(state, [*history, state.objective], True, iteration)
             state, settled = ascent(grown, self.steps, tolerance=_COARSE)[0], False
             history.append(state.objective)
