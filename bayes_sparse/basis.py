@@ -111,13 +111,17 @@ class rbf(_Kernel):
         out = np.empty((len(A), len(C)))
         step = max(1, _BLOCK // len(C))
         for start in range(0, len(A), step):
-            block = out[start : start + step]
-            np.matmul(left[start : start + step], right, out=block)
+            stop = start + step
+            first = start if X is centres else 0  # the training rows among themselves: one half mirrors the other
+            block = out[start:stop, first:]
+            np.matmul(left[start:stop], right[:, first:], out=block)
             np.minimum(block, 0.0, out=block)
             if not self.squared:  # -d^2/(2 width^2) so far; wanted: -d/(2 width^2)
                 np.sqrt(np.negative(block, out=block), out=block)
                 block *= -1.0 / scale
             np.exp(block, out=block)
+            if X is centres:
+                out[stop:, start:stop] = block[:, step:].T
         return out
 
 

@@ -57,7 +57,7 @@ class Sequential:
     """
 
     max_iterations: int = 2000
-    tolerance: float = 1e-2
+    tolerance: float = 1e-3
     steps: int = 1
     exchanges: int = 4
     lenient: float = 0.7
