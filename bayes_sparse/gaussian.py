@@ -54,8 +54,17 @@ class Primal:
     def __init__(self, H: FloatArray, alpha: FloatArray) -> None:
         P = H.copy()
         P.flat[:: len(alpha) + 1] += alpha
-        self.alpha = alpha
-        self._L = cholesky(P)
+        self._take(cholesky(P), alpha)
+
+    @classmethod
+    def of_factor(cls, L: FloatArray, alpha: FloatArray) -> Primal:
+        """From a lower factor of ``H + A`` that is known already."""
+        new = cls.__new__(cls)
+        new._take(L, alpha)
+        return new
+
+    def _take(self, L: FloatArray, alpha: FloatArray) -> None:
+        self._L, self.alpha = L, alpha
         self.log_determinant = 2 * float(np.log(self._L.diagonal()).sum())
         self._covariance: FloatArray | None = None
 

@@ -99,9 +99,8 @@ def test_inputs_are_left_alone():
 
 
 def rebuilt(P):
-    L, d = cholesky(P)
-    L = np.tril(L)
-    return (d[:, None] * L) @ (L.T * d)
+    L = np.tril(cholesky(P))
+    return L @ L.T
 
 
 def test_no_jitter_where_none_is_needed():

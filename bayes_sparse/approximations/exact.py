@@ -11,6 +11,7 @@ from collections.abc import Callable
 from copy import copy
 
 import numpy as np
+from scipy.linalg import lapack
 
 from bayes_sparse.approximations.state import Scores, State, log_prior, precision_curvature, precision_slope
 from bayes_sparse.design import FloatArray, IntArray
@@ -21,8 +22,8 @@ from bayes_sparse.problem import Problem
 __all__ = ["Exact"]
 
 _SMALL = 1e-6  # below this fraction of its terms a residual sum of squares is computed directly
-_LOST = 1e-8  # below this fraction a sparsity has lost too many digits as a difference of cross-products ...
-_SHARP = 1e4  # ... and earlier, below _SMALL, where the signal's power is this many times the noise's
+_LOST = 1e-8  # below this fraction a sparsity has lost too many digits as a difference of cross-products
+_SHARP = 1e6  # where the signal's power is this many times the noise's, cross-products are not to be trusted at all
 
 
 class Exact:
@@ -73,9 +74,12 @@ class Exact:
         if len(index) > design.n:
             b = np.full(design.n, beta) if self._weights is None else beta * self._weights
             posterior = Dual(design.columns(index), b, alpha)
+            w = posterior.solve(beta * self._moment[index])
+        elif self._sharp(beta) and len(index):
+            posterior, w = self._by_rotation(index, alpha, beta)
         else:
             posterior = Primal(beta * self._active(index), alpha)
-        w = posterior.solve(beta * self._moment[index])
+            w = posterior.solve(beta * self._moment[index])
         rss = self._residual_power(index, w)
         free = self.problem.free[index]
         log_likelihood = self._constant + 0.5 * (self.count * np.log(beta) - beta * rss)
@@ -127,29 +131,48 @@ class Exact:
     def scores(self, state: State) -> Scores:
         """Sparsity and quality of every column."""
         assert isinstance(state.posterior, Primal)
-        beta, C = self._beta(state.theta), self._cross(state.index)
-        full = beta * self._squares
+        beta = self._beta(state.theta)
+        if self._sharp(beta) and len(state.index):
+            return self._scores_by_rotation(state, beta)
+        C, full = self._cross(state.index), beta * self._squares
         overlap = (beta * C) @ state.posterior.covariance
         S = full - beta * np.einsum("ij,ij->i", overlap, C)
         Q = beta * (self._moment - C @ state.mean)
-        sharp = beta * self._power > _SHARP * self.count
-        lost = self.problem.free & ((_SMALL if sharp else _LOST) * full > S)
-        lost[state.index] = False
-        if lost.any():
-            self._recompute(state, np.flatnonzero(lost), S, Q, beta)
+        S[_LOST * full > S] = 0.0  # a column the active ones carry already, to all digits: it has nothing to add
         return Scores(S, Q, overlap)
 
-    def _recompute(self, state: State, lost: IntArray, S: FloatArray, Q: FloatArray, beta: float) -> None:
-        """Sparsity and quality as sums of squares of residuals, where the differences have lost their digits."""
-        design, C = self.problem.design, self._cross(state.index)
-        active = design.columns(state.index)
-        residual = self._weigh(self._t - active @ state.mean)
-        for part in np.array_split(lost, max(1, len(lost) * design.n * 8 // 2**26)):
-            columns = design.columns(part)
-            m = state.posterior.solve(beta * C[part].T)
-            D = columns - active @ m
-            S[part] = beta * np.einsum("ij,ij->j", D, self._weigh(D)) + np.einsum("ij,i,ij->j", m, state.alpha, m)
-            Q[part] = beta * (residual @ columns)
+    def _by_rotation(self, index: IntArray, alpha: FloatArray, beta: float) -> tuple[Primal, FloatArray]:
+        """Posterior and mode from the columns themselves: their cross-products would square the condition number."""
+        half, Q, R = self._rotation(index, alpha, beta)
+        w, _ = lapack.dtrtrs(R, Q[: len(half)].T @ (half * self._t))
+        signs = np.sign(R.diagonal())
+        return Primal.of_factor(np.asfortranarray((signs[:, None] * R).T), alpha), np.asarray(w)
+
+    def _scores_by_rotation(self, state: State, beta: float) -> Scores:
+        """Sparsity and quality from what is left of each column, and of the targets, beside the active ones."""
+        design = self.problem.design
+        half, Q, R = self._rotation(state.index, state.alpha, beta)
+        top, t = Q[: len(half)], half * self._t
+        S, quality, overlap = np.zeros(design.width), np.zeros(design.width), np.zeros((design.width, len(R)))
+        for part in np.array_split(np.arange(design.width), 1 + design.width * design.n // 2**23):
+            columns = half[:, None] * design.columns(part)
+            inside = top.T @ columns
+            rest = np.vstack([columns, np.zeros((len(R), len(part)))]) - Q @ inside
+            rest -= Q @ (Q.T @ rest)  # once more: the first difference leaves rounding errors along Q
+            S[part] = np.einsum("ij,ij->j", rest, rest)
+            quality[part] = t @ rest[: len(half)]
+            overlap[part] = lapack.dtrtrs(R, inside)[0].T
+        return Scores(S, quality, overlap)
+
+    def _rotation(self, index: IntArray, alpha: FloatArray, beta: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Square roots of the row weights, and Q R of the weighted columns on top of the prior's square root."""
+        half = np.sqrt(np.full(len(self._t), beta) if self._weights is None else beta * self._weights)
+        stacked = np.vstack([half[:, None] * self.problem.design.columns(index), np.diag(np.sqrt(alpha))])
+        Q, R = np.linalg.qr(stacked)
+        return half, Q, R
+
+    def _sharp(self, beta: float) -> bool:
+        return beta * self._power > _SHARP * self.count
 
     def _beta(self, theta: FloatArray) -> float:
         return float(np.exp(-2 * theta[0])) if theta.size else 1.0

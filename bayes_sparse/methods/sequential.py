@@ -53,7 +53,7 @@ class Sequential:
         at the full price from there; 1 skips the first run.
     noise : tuple of float
         Without a smoothness prior the first basis functions of a normal likelihood are added with the noise held at
-        this fraction of the targets' sd. Several fractions are several starts, of which the best end is kept.
+        this share of the targets' sd. Several shares are several starts, of which the best end is kept.
     """
 
     max_iterations: int = 2000
@@ -73,7 +73,7 @@ class Sequential:
         if approximation.objective.smoothness and self.lenient < 1:
             outcome = self._from_lower_price(problem, approximation, empty, report)
         elif problem.normal and empty.theta.size and self.noise:
-            starts = [self._small_noise(problem, approximation, empty, fraction) for fraction in self.noise]
+            starts = [self._small_noise(problem, approximation, empty, share, report) for share in self.noise]
             outcomes = [self._search(problem, approximation, start, report) for start in starts]
             outcome = max(outcomes, key=lambda o: o.state.objective)
         else:
@@ -93,16 +93,19 @@ class Sequential:
         outcome = self._search(problem, approximation, start, report)
         return replace(outcome, iterations=first.iterations + outcome.iterations)
 
-    def _small_noise(self, problem: Problem, approximation: Approximation, empty: State, fraction: float) -> State:
-        """A first few basis functions, added while the noise is held at a fraction of the targets' sd."""
-        theta = np.maximum(problem.theta + np.log(fraction), problem.theta_bounds[:, 0])
+    def _small_noise(
+        self, problem: Problem, approximation: Approximation, empty: State, share: float, report: Report
+    ) -> State:
+        """A first few basis functions, added while the noise is held at a share of the targets' sd."""
+        theta = np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0])
         ascent = Ascent(approximation, np.stack([theta, theta], axis=1), 1e-8)
         state = approximation.at(empty.index, empty.alpha, theta, empty)
-        for _ in range(min(_BOLD_ADDITIONS, problem.design.n // 4)):
+        for addition in range(1, min(_BOLD_ADDITIONS, problem.design.n // 4) + 1):
             grown = self._add(approximation, problem, state, approximation.scores(state))
             if grown is None:
                 break
             state, _ = ascent(grown, 1, tolerance=_COARSE)
+            report(addition, state.objective, len(state.index))
         return state
 
     def _ascent(self, problem: Problem, approximation: Approximation) -> Ascent:
