@@ -22,7 +22,7 @@ help:
 	@echo "make clean   remove the environment and everything generated"
 
 demo:
-	$(SETUP)
+	$(SETUP) --extras demo
 	@$(RUN) -m bayes_sparse.demo
 
 environment:

@@ -11,7 +11,15 @@ from benchmarks.clock import race
 from benchmarks.peers import ard_regression, glmnet, kept, ours
 from benchmarks.report import Row
 
-FORMATS = {"missed": ".1f", "false": ".1f", "coverage": ".1%", "calibration": ".1%", "rmse": ".3f", "log loss": ".3f"}
+FORMATS = {
+    "missed": ".1f",
+    "false": ".1f",
+    "kept": ".1f",
+    "coverage": ".1%",
+    "calibration": ".1%",
+    "rmse": ".3f",
+    "log loss": ".3f",
+}
 Z = 1.959964  # half the width of a 95% interval, in sds
 
 

@@ -46,8 +46,8 @@ def _one(settings: dict[str, Any], classify: bool, seed: int) -> dict[str, dict[
     out = {name: counts(chosen[name], data.relevant) | {"seconds": seconds[name]} for name in chosen}
     if classify:
         probability = predicted["probability"].to_numpy()[:, 1]
-        out["ours"] |= _judge(probability, data.y_test)
-        out["glmnet"] |= _judge(results["glmnet"].predict_proba(data.X_test)[:, 1], data.y_test)
+        out["ours"] |= judge(probability, data.y_test)
+        out["glmnet"] |= judge(results["glmnet"].predict_proba(data.X_test)[:, 1], data.y_test)
         return out
     means = {"ours": predicted["mean"].to_numpy(), "glmnet": results["glmnet"].predict(data.X_test)}
     for name, mean in means.items():
@@ -57,7 +57,7 @@ def _one(settings: dict[str, Any], classify: bool, seed: int) -> dict[str, dict[
     return out
 
 
-def _judge(probability: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def judge(probability: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Calibration (one less the expected error over bins of equal width) and the log loss of new observations."""
     place = np.minimum((probability * BINS).astype(int), BINS - 1)
     error = sum(abs(np.sum(y[place == b] - probability[place == b])) for b in range(BINS)) / len(y)
