@@ -11,7 +11,9 @@ from scipy.linalg import lapack
 
 from bayes_sparse.design import FloatArray
 
-__all__ = ["Dual", "Primal", "cholesky"]
+__all__ = ["Dual", "Primal", "cholesky", "weighted_gram"]
+
+_BLOCK = 2**17  # numbers of a block of rows: a megabyte
 
 
 def cholesky(P: FloatArray) -> FloatArray:
@@ -38,6 +40,19 @@ def cholesky(P: FloatArray) -> FloatArray:
     if info != 0 or not np.isfinite(L[-1, -1]):
         raise np.linalg.LinAlgError("the posterior precision is not positive definite")
     return np.asarray(L)
+
+
+def weighted_gram(Phi: FloatArray, b: FloatArray) -> FloatArray:
+    """``Phi' diag(b) Phi``, in row blocks that stay in the cache."""
+    n, k = Phi.shape
+    step = max(1024, _BLOCK // max(k, 1))
+    if n <= step:
+        return np.asarray(Phi.T @ (b[:, None] * Phi))
+    out = np.zeros((k, k))
+    for start in range(0, n, step):
+        rows = Phi[start : start + step]
+        out += rows.T @ (b[start : start + step, None] * rows)
+    return out
 
 
 class Primal:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayes_sparse.approximations.state import Scores, State, log_prior, precision_curvature, precision_slope
 from bayes_sparse.design import FloatArray, IntArray
-from bayes_sparse.gaussian import Dual, Primal
+from bayes_sparse.gaussian import Dual, Primal, weighted_gram
 from bayes_sparse.objective import Objective
 from bayes_sparse.problem import Problem
 
@@ -154,7 +154,7 @@ class Laplace:
         b = np.maximum(-second, 0.0)
         if Phi.shape[1] > Phi.shape[0]:
             return Dual(Phi, b, alpha)
-        return Primal(Phi.T @ (b[:, None] * Phi), alpha)
+        return Primal(weighted_gram(Phi, b), alpha)
 
     def _posterior(
         self, Phi: FloatArray, alpha: FloatArray, second: FloatArray, factor: Primal | Dual | None
@@ -165,7 +165,7 @@ class Laplace:
         if second.max(initial=0.0) <= 0 or Phi.shape[1] > Phi.shape[0]:
             return factor
         try:
-            return Primal(-(Phi.T @ (second[:, None] * Phi)), alpha)
+            return Primal(weighted_gram(Phi, -second), alpha)
         except np.linalg.LinAlgError:
             return factor
 

@@ -27,6 +27,7 @@ __all__ = ["Sequential"]
 
 _COARSE = 1e-1  # nats: between additions the active set need not be climbed any closer to its top
 _FINE = 1e-4  # nats: close enough to ask whether anything is left to add
+_FINAL = 1e-6  # nats promised by the next step: where the last climb ends (Newton's method is then far closer)
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
@@ -98,7 +99,7 @@ class Sequential:
     ) -> State:
         """A first few basis functions, added while the noise is held at a share of the targets' sd."""
         theta = np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0])
-        ascent = Ascent(approximation, np.stack([theta, theta], axis=1), 1e-8)
+        ascent = Ascent(approximation, np.stack([theta, theta], axis=1), _FINAL)
         state = approximation.at(empty.index, empty.alpha, theta, empty)
         for addition in range(1, min(_BOLD_ADDITIONS, problem.design.n // 4) + 1):
             grown = self._add(approximation, problem, state, approximation.scores(state))
@@ -109,7 +110,7 @@ class Sequential:
         return state
 
     def _ascent(self, problem: Problem, approximation: Approximation) -> Ascent:
-        return Ascent(approximation, problem.theta_bounds, 1e-8)
+        return Ascent(approximation, problem.theta_bounds, _FINAL)
 
     def _search(self, problem: Problem, approximation: Approximation, state: State, report: Report) -> Outcome:
         """Add, climb, delete and exchange until nothing gains."""
