@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,11 @@ class Subject:
     constant_data: dict[str, tuple[tuple[str, ...], NDArray[Any]]] | None = None
     hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
     interchangeable: bool = False
+
+    @cached_property
+    def prior_mean(self) -> FloatArray:
+        """Prior mean of every column's weight; the problem's w is relative to it."""
+        return np.concatenate([slot.mean.ravel() for slot in (*self.sparse, *self.fixed)])
 
     def in_users_units(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:
         """Undo the standardisation on weights of the active columns ``index``, along the last axis."""

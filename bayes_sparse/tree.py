@@ -110,8 +110,7 @@ def _evidence(
     factor = subject.in_users_units(_factor(state).T, index).T
     mean = subject.in_users_units(state.mean, index)
     sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
-    offset = np.concatenate([slot.mean.ravel() for slot in (*subject.sparse, *subject.fixed)])
-    mean = mean + offset[index]
+    mean = mean + subject.prior_mean[index]
     alpha = state.alpha.copy()
     if subject.scale is not None:
         alpha[basis] *= subject.scale[index[basis]] ** 2
@@ -138,17 +137,22 @@ def _evidence(
     for slot in subject.fixed:
         inside = (index >= slot.columns.start) & (index < slot.columns.stop)
         dims = slot.dims if slot.dims is not None else tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
-        variables[slot.name] = (dims, mean[inside].reshape(slot.shape))
-        variables[f"{slot.name}_sd"] = (dims, sd[inside].reshape(slot.shape))
+        _add(variables, slot.name, dims, mean[inside].reshape(slot.shape))
+        _add(variables, f"{slot.name}_sd", dims, sd[inside].reshape(slot.shape))
     for name, value in subject.unpack(state.theta).items():
         value = np.asarray(value)
-        variables[name] = (tuple(f"{name}_dim_{i}" for i in range(value.ndim)), value)
+        _add(variables, name, tuple(f"{name}_dim_{i}" for i in range(value.ndim)), value)
     if subject.hyper_points is not None:
         points = subject.hyper_points(spread(alpha, np.inf))
         variables |= {name: point for name, point in points.items() if name not in variables}
     labels = np.array([*subject.names, *_fixed_names(subject)])[index]
     coords = {"basis": np.array(subject.names), "coordinate": labels}
     return xr.Dataset(variables, coords=coords, attrs={"approximation": approximation.name, **attributes})
+
+
+def _add(variables: Variables, name: str, dims: tuple[str, ...], values: NDArray[Any]) -> None:
+    """A variable of the user's under its own name, or beside ours where the name is taken (a dispersion "alpha")."""
+    variables[name if name not in variables else f"{name}_point"] = (dims, values)
 
 
 def _factor(state: State) -> FloatArray:
@@ -171,8 +175,7 @@ def _draws(
     theta = _draw_theta(approximation, state, chains * draws, rng)
     coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
     variables: Variables = {}
-    offset = np.concatenate([slot.mean.ravel() for slot in (*subject.sparse, *subject.fixed)])
-    reported = (subject.in_users_units(w, index) + offset[index]).reshape(*shape, len(index))
+    reported = (subject.in_users_units(w, index) + subject.prior_mean[index]).reshape(*shape, len(index))
     for slot in (*subject.sparse, *subject.fixed):
         _put(variables, coords, slot, reported, index)
     for name, values in _unpacked(subject, theta).items():
@@ -191,7 +194,10 @@ def _draws(
     groups["sample_stats"] = xr.Dataset(
         stats,
         coords={"chain": coords["chain"], "draw": coords["draw"]},
-        attrs={"log_p": "log p(y|w) + log p(w|alpha) at the point values of alpha and nuisance parameters, normalised"},
+        attrs={
+            "log_p": "log p(y|w) + log p(w|alpha) at the point values of alpha and nuisance parameters, normalised",
+            "log_q": "log density of the approximation; like log_p, of the weights of standardised columns",
+        },
     )
     return groups
 

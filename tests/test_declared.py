@@ -1,6 +1,7 @@
 """A `pm.Model` of the user's own, through fit, relevance and predict."""
 
 import logging
+import warnings
 
 import numpy as np
 import pymc as pm
@@ -386,3 +387,17 @@ def test_nuts_refuses_what_it_would_ignore():
             progressbar=False,
             sample_kwargs=quick,
         )
+
+
+def test_a_dispersion_called_alpha_does_not_hide_the_precisions():
+    with pm.Model() as model:
+        precision = pm.Gamma("precision", 0.5, 0.005, shape=P)
+        w = pm.Normal("w", 0.0, tau=precision, shape=P)
+        alpha = pm.Exponential("alpha", 1.0)
+        pm.NegativeBinomial("y", mu=pm.math.exp(X @ w), alpha=alpha, observed=np.arange(len(X)) % 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bs.FitWarning)
+        evidence = bs.fit(model, draws=0)["evidence"]
+    assert evidence["alpha"].dims == ("basis",)
+    assert evidence["alpha_point"].dims == ()
+    assert float(evidence["alpha_point"]) > 0
