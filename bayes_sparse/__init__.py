@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging as _logging
 
 from bayes_sparse import basis, datasets, likelihoods, methods, models
-from bayes_sparse.fit import FitWarning, fit
+from bayes_sparse.fit import fit
 from bayes_sparse.plots import plot_curve, plot_history, plot_relevance
 from bayes_sparse.predict import predict
 from bayes_sparse.relevance import relevance, unpruned
+from bayes_sparse.verdict import FitWarning
 
 __all__ = [
     "FitWarning",

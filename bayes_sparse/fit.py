@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Real
@@ -23,21 +22,18 @@ from bayes_sparse.likelihoods import Likelihood
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
 from bayes_sparse.objective import Objective
-from bayes_sparse.outcome import Outcome, Status
+from bayes_sparse.outcome import Outcome
 from bayes_sparse.prepare import prepare
-from bayes_sparse.problem import Problem
 from bayes_sparse.progress import FitProgress
+from bayes_sparse.smoothness import prices
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import evidence_tree, nuts_tree, versions
+from bayes_sparse.verdict import judge, warn
 
-__all__ = ["FitWarning", "fit"]
+__all__ = ["fit"]
 
 _GREEDY = 0.25  # of the observations: a fit that uses more degrees of freedom has too few left for the noise
 _log = logging.getLogger("bayes_sparse")
-
-
-class FitWarning(UserWarning):
-    """Something about a fit that its user should know before trusting it."""
 
 
 def fit(
@@ -157,7 +153,7 @@ def fit(
     search = _maximise(
         subject,
         chosen,
-        [Objective(c, a, b, subject.problem.log_prior) for c in _prices(smoothness, subject, flat=not (a or b))],
+        [Objective(c, a, b, subject.problem.log_prior) for c in prices(smoothness, subject, flat=not (a or b))],
         progressbar,
     )
     rng = np.random.default_rng(random_seed)
@@ -184,8 +180,8 @@ def _maximise(
             objective.smoothness,
         )
     seconds = time.perf_counter() - started
-    status = _status(subject.problem, outcome)
-    _warn(status, subject.problem, outcome, name)
+    status = judge(subject.problem, outcome)
+    warn(status, subject.problem, outcome, name)
     attributes = {
         "method": name,
         "status": status,
@@ -264,73 +260,6 @@ def _method(
             raise ValueError(f"`tolerance` must be positive (in nats), got {tolerance}.")
         limits["tolerance"] = float(tolerance)
     return replace(chosen, **limits) if limits else chosen
-
-
-def _prices(smoothness: str | float, subject: Subject, *, flat: bool) -> list[float]:
-    """The price of a degree of freedom in nats: what to try first, and what to fall back on.
-
-    Automatic, for columns that each mean something: M of them that have nothing to do with the target reach, by chance,
-    a largest squared z-score of about 2 log M - log log M; a column enters when its own exceeds 1 + 2c, and c is set to
-    make this exceed the former by one. For kernels on the rows there is no true set to be found, and the pure method
-    predicts best as long as it leaves most of the data to estimate the noise: 0 first, the same price if not. Who
-    gives a proper hyper-prior has chosen another guard, and pays nothing.
-    """
-    if isinstance(smoothness, str) and smoothness == "auto":
-        log_m = float(np.log(max(int(subject.problem.free.sum()), 3)))
-        price = float(log_m - 0.5 * np.log(log_m))
-        return [0.0] if not flat else [0.0, price] if subject.interchangeable else [price]
-    if not isinstance(smoothness, Real) or not (np.isfinite(smoothness) and smoothness >= 0):
-        raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")
-    return [float(smoothness)]
-
-
-def _status(problem: Problem, outcome: Outcome) -> Status:
-    state = outcome.state
-    if not outcome.converged:
-        return "max_iterations"
-    at_floor = bool(np.any(state.theta <= problem.theta_bounds[:, 0] + 1e-6))
-    if at_floor or (problem.normal and state.theta.size and state.gamma.sum() > 0.9 * problem.design.n):
-        return "noise_collapsed"
-    if not (state.index < problem.design.M).any():
-        return "null"
-    if _separates(problem, outcome):
-        return "separable"
-    return "converged"
-
-
-def _separates(problem: Problem, outcome: Outcome) -> bool:
-    """Whether the fit puts every observation of a two-valued target on its own side of a threshold."""
-    eta = outcome.state.eta
-    if eta is None or outcome.state.theta.size or not np.isin(problem.y, (0.0, 1.0)).all():
-        return False
-    ones = problem.y == 1
-    return bool(ones.any() and not ones.all() and eta[ones].min() > 0 > eta[~ones].max())
-
-
-def _warn(status: Status, problem: Problem, outcome: Outcome, method: str) -> None:
-    used, n = float(outcome.state.gamma.sum()), problem.design.n
-    message = {
-        "max_iterations": (
-            f"The method {method!r} did not converge within its limit of iterations (objective "
-            f"{outcome.state.objective:.4g}); raise max_iterations or tolerance."
-        ),
-        "noise_collapsed": (
-            f"The noise has collapsed: the fit explains the data exactly with {used:.0f} of {n} degrees of freedom, "
-            "and its intervals mean nothing; raise `smoothness` or offer fewer basis functions."
-        ),
-        "null": "No basis function pays for itself: the answer is the model without any (bias only).",
-        "separable": (
-            "The terms kept separate the classes perfectly: only the prior holds their weights, and probabilities "
-            "near 0 and 1 should not be taken literally; check with method='nuts'."
-        ),
-    }.get(status)
-    if message is None and used > 0.5 * n:
-        message = (
-            f"The fit uses up the data: {used:.0f} degrees of freedom for {n} observations; its intervals are too "
-            "narrow; raise `smoothness` or offer fewer basis functions."
-        )
-    if message is not None:
-        warnings.warn(message, FitWarning, stacklevel=4)
 
 
 def _checked_hyper(hyper: tuple[float, float] | None) -> tuple[float, float] | None:

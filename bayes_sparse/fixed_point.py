@@ -8,6 +8,7 @@ if the method says so, and always at the end.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -25,28 +26,33 @@ _HALVINGS = 12
 type Update = Callable[[State], tuple[FloatArray, FloatArray]]
 
 
+class Limits(Protocol):
+    """When a method stops."""
+
+    @property
+    def max_iterations(self) -> int:
+        """Rounds at most."""
+
+    @property
+    def tolerance(self) -> float:
+        """Gain of a round, in nats, that is worth another."""
+
+
 def iterate(
-    problem: Problem,
-    approximation: Approximation,
-    update: Update,
-    report: Report,
-    *,
-    max_iterations: int,
-    tolerance: float,
-    prune: bool,
+    limits: Limits, problem: Problem, approximation: Approximation, update: Update, report: Report, *, prune: bool
 ) -> Outcome:
-    """Repeat ``alpha, theta = update(state)`` until a round gains less than ``tolerance`` nats."""
+    """Repeat ``alpha, theta = update(state)`` until a round gains less than ``limits.tolerance`` nats."""
     index = np.arange(problem.design.width)
     state = approximation.at(index, _start(problem), problem.theta)
     prune = prune and not approximation.objective.b
     history, converged = [state.objective], False
-    for iteration in range(1, max_iterations + 1):
+    for iteration in range(1, limits.max_iterations + 1):
         new = _step(problem, approximation, state, *update(state))
         if prune:
             new = _drop_negligible(approximation, new)
         history.append(new.objective)
         report(iteration, new.objective, len(new.index))
-        converged = new.objective - state.objective < tolerance
+        converged = new.objective - state.objective < limits.tolerance
         state = new
         if converged:
             break

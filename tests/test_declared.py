@@ -1,6 +1,5 @@
 """A `pm.Model` of the user's own, through fit, relevance and predict."""
 
-import logging
 import warnings
 
 import numpy as np
@@ -99,20 +98,6 @@ MODELS = {
     "normal": (normal, ["sigma"]),
     "written by the user": (custom, ["scale"]),
 }
-
-
-@pytest.fixture
-def messages():
-    logger, seen = logging.getLogger("bayes_sparse"), []
-
-    class Keep(logging.Handler):
-        def emit(self, record):
-            seen.append(record.getMessage())
-
-    handler = Keep()
-    logger.addHandler(handler)
-    yield seen
-    logger.removeHandler(handler)
 
 
 @pytest.mark.parametrize("name", MODELS)

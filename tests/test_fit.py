@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import logging
 import warnings
 
 import numpy as np
@@ -19,21 +18,6 @@ Y = X @ np.array([2.0, 0.0, -1.0, 0.0]) + 0.4 * RNG.standard_normal(N)
 NOISE = RNG.standard_normal((N, 30))
 SMALL = {"draws": 20, "chains": 2}
 EVIDENCE_METHODS = ["sequential", "mackay", "em"]
-
-
-@pytest.fixture
-def messages():
-    """What the package logs; its logger does not propagate."""
-    logger, seen = logging.getLogger("bayes_sparse"), []
-
-    class Keep(logging.Handler):
-        def emit(self, record):
-            seen.append(record.getMessage())
-
-    handler = Keep()
-    logger.addHandler(handler)
-    yield seen
-    logger.removeHandler(handler)
 
 
 def test_the_signature_is_the_contract():

@@ -1,7 +1,6 @@
 """The tree: what ArviZ and a new process need is in it."""
 
 import json
-import logging
 import subprocess
 import sys
 import warnings
@@ -176,20 +175,6 @@ def test_draws_and_chains_have_the_numbers_asked_for():
 def test_no_draws_no_posterior():
     tree = bs.fit("ard_gaussian", (X, TARGETS["bernoulli"]), draws=0)
     assert set(tree.children) == {"evidence", "observed_data", "constant_data"}
-
-
-@pytest.fixture
-def messages():
-    logger, seen = logging.getLogger("bayes_sparse"), []
-
-    class Keep(logging.Handler):
-        def emit(self, record):
-            seen.append(record.getMessage())
-
-    handler = Keep()
-    logger.addHandler(handler)
-    yield seen
-    logger.removeHandler(handler)
 
 
 def test_a_large_log_likelihood_is_left_out_with_a_message(messages, monkeypatch):

@@ -54,12 +54,4 @@ class EM:
 
             return alpha, noise_scale(approximation, state, variance)
 
-        return iterate(
-            problem,
-            approximation,
-            update,
-            report,
-            max_iterations=self.max_iterations,
-            tolerance=self.tolerance,
-            prune=False,
-        )
+        return iterate(self, problem, approximation, update, report, prune=False)

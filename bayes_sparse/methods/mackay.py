@@ -49,15 +49,7 @@ class MacKay:
             alpha = np.maximum(determined, 1e-300) / np.maximum(state.mean**2 + 2 * o.b, 1e-300)
             return alpha, noise_scale(approximation, state, _variance)
 
-        return iterate(
-            problem,
-            approximation,
-            update,
-            report,
-            max_iterations=self.max_iterations,
-            tolerance=self.tolerance,
-            prune=True,
-        )
+        return iterate(self, problem, approximation, update, report, prune=True)
 
 
 def _variance(count: float, rss: float, df: float) -> float:
