@@ -67,6 +67,7 @@ def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tupl
     aside : sequence of str
         Columns that are not features (weights, offset): taken out and returned beside the table.
     """
+    target = None if target is None else str(target)  # names of columns are strings here, whatever they were
     if data is None:
         raise ValueError("No data: pass (X, y), a DataFrame with target=..., or an xarray Dataset with target=....")
     if isinstance(data, tuple):

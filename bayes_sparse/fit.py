@@ -236,6 +236,8 @@ def _method(
             f"bayes_sparse.methods, not {chosen!r}."
         )
     if isinstance(chosen, NUTS):
+        if max_iterations is not None or tolerance is not None:
+            raise ValueError("NUTS has draws and chains, not iterations: leave out max_iterations and tolerance.")
         if hyper is not None and not (hyper[0] > 0 and hyper[1] > 0):
             a, b = getattr(model, "proper_hyper", (0.5, 0.005))
             raise ValueError(

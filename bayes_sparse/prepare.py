@@ -167,7 +167,7 @@ def _expand(
 
 
 def _kept(keep: str | Sequence[str] | None, names: list[str]) -> NDArray[np.bool_]:
-    wanted = [] if keep is None else [keep] if isinstance(keep, str) else list(keep)
+    wanted = [] if keep is None else [keep] if isinstance(keep, str) else [str(name) for name in keep]
     unknown = [k for k in wanted if k not in names]
     if unknown:
         shown = ", ".join(names[:6]) + (" ..." if len(names) > 6 else "")

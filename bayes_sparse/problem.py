@@ -90,9 +90,9 @@ class Problem:
         full[~self.free] = np.asarray(self.fixed_precision)
         return full
 
-    def log_density(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
-        """Log-likelihood of each observation, without the weights."""
+    def log_densities(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
+        """Log-likelihood of each observation, without the weights, for many draws of eta (S, n) and theta (S, k)."""
         if not self.normal:
-            return self.pointwise(eta, theta)[0]
-        log_sigma = theta[0] if theta.size else np.log(self.sigma)
+            return np.stack([self.pointwise(*draw)[0] for draw in zip(eta, theta, strict=True)])
+        log_sigma = theta[:, :1] if theta.shape[1] else np.log(self.sigma)
         return np.asarray(-0.5 * ((self.y - eta) / np.exp(log_sigma)) ** 2 - log_sigma - 0.5 * np.log(2 * np.pi))

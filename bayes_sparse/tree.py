@@ -245,15 +245,10 @@ def _log_likelihood(
     problem, count = subject.problem, len(w)
     if not small_enough(8 * count * problem.design.n):
         return None, None  # the log target would take as long to compute
-    Phi = problem.design.columns(state.index)
-    pointwise = np.empty((count, problem.design.n))
-    log_p = np.empty(count)
-    weights = 1.0 if problem.weights is None else problem.weights
-    for s in range(count):
-        eta = problem.offset + Phi @ w[s]
-        at_mode = problem.log_density(eta, state.theta)
-        log_p[s] = np.sum(weights * at_mode)
-        pointwise[s] = at_mode if not theta.shape[1] else problem.log_density(eta, theta[s])
+    eta = problem.offset + w @ problem.design.columns(state.index).T
+    at_point = problem.log_densities(eta, np.broadcast_to(state.theta, (count, state.theta.size)))
+    log_p = at_point.sum(axis=1) if problem.weights is None else at_point @ problem.weights
+    pointwise = problem.log_densities(eta, theta) if theta.shape[1] else at_point
     proper = state.alpha > 0
     log_p += 0.5 * np.sum(np.log(state.alpha[proper] / (2 * np.pi))) - 0.5 * w**2 @ state.alpha
     return pointwise, log_p

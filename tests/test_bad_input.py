@@ -452,3 +452,9 @@ def test_ctrl_c_in_a_prediction_restores_the_users_data(monkeypatch):
             bs.predict(tree, X[:4], model=model)
     np.testing.assert_array_equal(model["X"].get_value(), X)
     assert bs.predict(tree, X[:4], model=model).identical(expected)
+
+
+@pytest.mark.parametrize("setting", [{"max_iterations": 5}, {"tolerance": 0.1}])
+def test_nuts_takes_no_limits_of_a_search(setting):
+    with pytest.raises(ValueError, match=r"NUTS has draws and chains, not iterations: leave out max_iterations"):
+        bs.fit("ard_gaussian", (np.eye(5), np.arange(5.0)), method="nuts", **setting)

@@ -215,3 +215,12 @@ def test_read_only_arrays_are_taken():
     locked_X, locked_y = X.copy(), Y.copy()
     locked_X.flags.writeable = locked_y.flags.writeable = False
     assert bs.fit("ard_gaussian", (locked_X, locked_y), draws=0)["evidence"].attrs["status"] == "converged"
+
+
+def test_columns_named_by_numbers_can_be_named_by_numbers():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 4)))
+    frame[4] = frame[0] - frame[2] + 0.1 * rng.normal(size=40)
+    tree = bs.fit("ard_gaussian", frame, target=4, keep=[1], draws=0)
+    assert list(tree["evidence"]["basis"].to_numpy()) == ["0", "1", "2", "3"]
+    assert bool(tree["evidence"]["relevant"].sel(basis="1"))
