@@ -6,6 +6,8 @@ matrix, :class:`Dual` the n x n one, for more columns than observations. The jit
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -80,8 +82,12 @@ class Primal:
 
     def _take(self, L: FloatArray, alpha: FloatArray) -> None:
         self._L, self.alpha = L, alpha
-        self.log_determinant = 2 * float(np.log(self._L.diagonal()).sum())
         self._covariance: FloatArray | None = None
+
+    @cached_property
+    def log_determinant(self) -> float:
+        """Of ``H + A``; not needed on the way to a mode, so only computed when asked for."""
+        return 2 * float(np.log(self._L.diagonal()).sum())
 
     def solve(self, v: FloatArray) -> FloatArray:
         """``Sigma v`` for a vector or for each column of a matrix."""
