@@ -31,22 +31,18 @@ class Ascent:
         Box for the nuisance parameters.
     tolerance : float
         Stop when the next step promises less than this, in nats.
-    prune : bool
-        Delete columns whose own optimum is an infinite precision.
     """
 
     approximation: Approximation
     theta_bounds: FloatArray
     tolerance: float
-    prune: bool = True
 
     def __call__(self, state: State, max_steps: int, tolerance: float | None = None) -> tuple[State, bool]:
         """Climb from a state; also say whether the tolerance was met."""
         tolerance = self.tolerance if tolerance is None else tolerance
         refused: set[int] = set()
         for _ in range(max_steps):
-            if self.prune:
-                state = delete_useless(self.approximation, state, refused)
+            state = delete_useless(self.approximation, state, refused)
             slope = self.approximation.slope(state)
             if not slope.size:
                 return state, True

@@ -228,7 +228,7 @@ def _method(
     """The method object, with its limits set and its needs checked before any arithmetic."""
     proper = hyper is not None and hyper[1] > 0
     if method == "evidence":
-        method = "mackay" if proper else getattr(model, "default_method", "sequential")
+        method = "mackay" if proper else model.default_method
     chosen = registry.lookup("bayes_sparse.methods", method, "method")() if isinstance(method, str) else method
     if isinstance(chosen, type) or not callable(chosen):
         raise TypeError(
@@ -239,7 +239,7 @@ def _method(
         if max_iterations is not None or tolerance is not None:
             raise ValueError("NUTS has draws and chains, not iterations: leave out max_iterations and tolerance.")
         if hyper is not None and not (hyper[0] > 0 and hyper[1] > 0):
-            a, b = getattr(model, "proper_hyper", (0.5, 0.005))
+            a, b = model.proper_hyper
             raise ValueError(
                 f"hyper={hyper} is an improper prior: the posterior under NUTS would be improper too; a proper "
                 f"neighbour is hyper=({a:g}, {b:g})."

@@ -69,7 +69,7 @@ def noise_scale(
 
     ``effective(count, rss, df)`` is the method's formula for the noise variance.
     """
-    count = getattr(approximation, "count", None)
+    count = approximation.count
     if count is None or approximation.objective.log_prior is not None or not state.theta.size:
         return state.theta + approximation.theta_step(state) if state.theta.size else state.theta
     df = float(state.gamma.sum())

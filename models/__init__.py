@@ -7,6 +7,7 @@ which variable is the sparse one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pymc as pm
 
@@ -29,3 +30,6 @@ class Declared:
 
     model: pm.Model
     weights: str | None = None
+
+    default_method: ClassVar[str] = "sequential"
+    proper_hyper: ClassVar[tuple[float, float]] = ARDGaussian.proper_hyper

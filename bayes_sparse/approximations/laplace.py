@@ -40,6 +40,7 @@ class Laplace:
     """
 
     name = "laplace"
+    count: float | None = None
 
     def __init__(self, problem: Problem, objective: Objective) -> None:
         self.problem, self.objective = problem, objective

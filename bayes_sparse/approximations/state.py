@@ -106,6 +106,10 @@ class Approximation(Protocol):
     name: str
     objective: Objective
 
+    @property
+    def count(self) -> float | None:
+        """Number of observations, weighted, where the noise has a closed form; None where it has not."""
+
     def with_objective(self, objective: Objective) -> Approximation:
         """The same approximation of the same problem for another objective, sharing what has been computed."""
 

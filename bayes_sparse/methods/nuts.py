@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pymc as pm
 import xarray as xr
@@ -33,8 +33,6 @@ class NUTS:
 
     tune: int = 1000
     target_accept: float = 0.95
-
-    samples: ClassVar[bool] = True
 
     def __call__(
         self,
