@@ -132,13 +132,24 @@ class Design:
         products[M:] = v @ self.extra
         return cross, squares, products
 
+    def project(self, directions: FloatArray) -> FloatArray:
+        """``Phi @ directions`` over the M basis functions, for directions of shape (M, k)."""
+        out = np.empty((self.n, directions.shape[1]))
+        for rows, block in self._blocks():
+            np.matmul(block, directions, out=out[rows])
+        return out
+
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """``Phi' diag(weights) Phi`` over all columns: for tall problems, where width is small."""
         out = np.zeros((self.width, self.width))
+        half = None if weights is None or weights.min(initial=0.0) < 0 else np.sqrt(weights)
         for rows, block in self._blocks():
-            whole = np.hstack([block, self.extra[rows]])
-            if weights is None:
-                out += whole.T @ whole
+            whole = np.empty((len(block), self.width))
+            scale: FloatArray | float = 1.0 if half is None else half[rows, None]
+            np.multiply(block, scale, out=whole[:, : self.M])
+            np.multiply(self.extra[rows], scale, out=whole[:, self.M :])
+            if weights is None or half is not None:
+                out += whole.T @ whole  # a matrix with its own transpose: numpy computes one half and mirrors it
             else:
                 out += (whole * weights[rows, None]).T @ whole
         return out

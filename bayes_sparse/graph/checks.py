@@ -10,10 +10,10 @@ from pytensor.tensor.random.op import RandomVariable
 from bayes_sparse.design import FloatArray
 from bayes_sparse.graph.nodes import Var
 
-__all__ = ["check_weights", "observed_variable"]
+__all__ = ["check_weights", "observed_variable", "only_observed"]
 
 
-def observed_variable(model: pm.Model) -> Var:
+def only_observed(model: pm.Model) -> Var:
     """Find the one observed variable, after refusing what an evidence method cannot see."""
     if model.potentials:
         raise ValueError(
@@ -33,6 +33,12 @@ def observed_variable(model: pm.Model) -> Var:
                 f"The variable {rv.name!r} is discrete; evidence methods need continuous latent variables, "
                 "so sum it out of the likelihood (a mixture) or observe it."
             )
+    return observed
+
+
+def observed_variable(model: pm.Model) -> Var:
+    """Find the one observed variable and make sure that it has one number an observation."""
+    observed = only_observed(model)
     op = observed.owner.op
     if not isinstance(op, RandomVariable | SymbolicRandomVariable) or op.ndim_supp != 0:
         raise ValueError(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.type import TensorType
 
-__all__ = ["Var", "is_literal", "is_number", "reached", "replaced"]
+__all__ = ["Var", "is_literal", "is_number", "reached", "replaced", "unfolded"]
 
 type Var = Any  # a PyTensor variable; its annotations know neither ndim nor dtype
 
@@ -38,6 +39,20 @@ def replaced(outputs: Sequence[Var], replacements: Mapping[Var, Var]) -> list[Va
     inner = [v for v in outputs if v not in replacements]
     copies = iter(clone_replace(inner, dict(replacements), rebuild_strict=False) if inner else ())
     return [replacements[v] if v in replacements else next(copies) for v in outputs]
+
+
+def unfolded(outputs: Sequence[Var]) -> list[Var]:
+    """Copy the outputs with operations made of others, a softmax for one, replaced by what they are made of."""
+    new: dict[Var, Var] = {}
+    for node in toposort(outputs):
+        inputs = [new.get(i, i) for i in node.inputs]
+        if isinstance(node.op, OpFromGraph):
+            inside = node.op.fgraph.unfreeze()
+            made = replaced(unfolded(inside.outputs), dict(zip(inside.inputs, inputs, strict=True)))
+            new.update(zip(node.outputs, made, strict=True))
+        elif inputs != node.inputs:
+            new.update(zip(node.outputs, node.clone_with_new_inputs(inputs, strict=False).outputs, strict=True))
+    return [new.get(v, v) for v in outputs]
 
 
 def is_literal(variable: Var) -> bool:

@@ -80,6 +80,15 @@ class Nuisance:
             own[rv] = value if transform is None else transform.backward(value, *inputs)
         return own
 
+    def at(self, theta: Var) -> dict[Var, Var]:
+        """Each variable on its own scale as an expression of a flat theta."""
+        pieces, start = {}, 0
+        for value, shape in zip(self._inputs, self._shapes, strict=True):
+            piece = theta[start : (start := start + int(np.prod(shape, dtype=int)))]
+            pieces[value] = pt.cast(piece.reshape(shape), value.dtype)
+        own = self._own_scale
+        return dict(zip(own, replaced(list(own.values()), pieces), strict=True))
+
     def _split(self, theta: FloatArray) -> list[FloatArray]:
         """Cut theta into the unconstrained value of each variable, in its own shape."""
         if not self.rvs:

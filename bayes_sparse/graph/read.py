@@ -13,7 +13,7 @@ from bayes_sparse.graph.distribution import Distribution
 from bayes_sparse.graph.evaluate import number_of
 from bayes_sparse.graph.forecast import Forecast
 from bayes_sparse.graph.likelihood import Likelihood
-from bayes_sparse.graph.nodes import Var, reached
+from bayes_sparse.graph.nodes import reached
 from bayes_sparse.graph.nuisance import Nuisance, fixed_precision, nuisance_variables
 from bayes_sparse.graph.power_law import law_finder
 from bayes_sparse.graph.predictor import find_predictor
@@ -25,12 +25,10 @@ from bayes_sparse.graph.variable import (
     family_of,
     in_order,
     parameters,
-    prior_mean,
     prior_sd,
-    shape_of,
+    slots_of,
 )
 from bayes_sparse.problem import Problem
-from bayes_sparse.slot import Slot
 
 __all__ = ["read_model"]
 
@@ -81,7 +79,7 @@ def read_model(
     latents = sparse + fixed
     nuisance = Nuisance(model, nuisance_variables(model, params, eta, sparse, fixed))
 
-    slots = _slots(model, latents)
+    slots = slots_of(model, latents)
     shapes = {rv: slot.shape for rv, slot in zip(latents, slots, strict=True)}
     distribution = Distribution(observed, eta, rvs, nuisance, len(y))
     likelihood, forecast = Likelihood(distribution, rvs, y), Forecast(distribution)
@@ -122,16 +120,6 @@ def read_model(
         mean=forecast.mean if forecast.has_mean else None,
         _laws={rv.name: law_finder(prior_sd(rv), hypers[rv], shapes[rv]) for rv in sparse},
     )
-
-
-def _slots(model: pm.Model, latents: list[Var]) -> tuple[Slot, ...]:
-    slots, start = [], 0
-    for rv in latents:
-        shape = shape_of(model, rv)
-        columns = slice(start, start := start + int(np.prod(shape, dtype=int)))
-        mean = np.broadcast_to(prior_mean(rv), shape)
-        slots.append(Slot(rv.name, shape, dims_of(model, rv), coords_of(model, rv), columns, mean))
-    return tuple(slots)
 
 
 def _beside(blocks: list[FloatArray], n: int) -> FloatArray:

@@ -15,7 +15,7 @@ from pytensor.tensor.random.basic import NormalRV
 from bayes_sparse.graph.nodes import Var, reached
 from bayes_sparse.graph.variable import in_order, parameters, prior_sd, shape_of
 
-__all__ = ["sparse_variables"]
+__all__ = ["named_or_own", "sparse_variables"]
 
 
 def sparse_variables(model: pm.Model, weights: str | None, near: set[Var]) -> tuple[list[Var], set[Var]]:
@@ -25,18 +25,34 @@ def sparse_variables(model: pm.Model, weights: str | None, near: set[Var]) -> tu
     candidates = [rv for rv in normal if isinstance(rv.owner.op, NormalRV) and rv.ndim]
     own = [rv for rv in candidates if _has_own_precisions(model, rv)]
     if weights is not None:
-        chosen = [rv for rv in candidates if rv.name == weights]
-        if not chosen:
-            raise ValueError(
-                f"weights={weights!r} does not name a vector with a Normal prior that reaches the observed "
-                f"variable; {_those(candidates)}."
-            )
-        candidates = chosen
-        if chosen[0] not in own:  # those with precisions of their own stay sparse beside it
-            own = [] if reached([prior_sd(chosen[0])], rvs) else in_order({*own, *chosen}, model)
+        chosen = _named(candidates, weights)
+        candidates = [chosen]
+        if chosen not in own:  # those with precisions of their own stay sparse beside it
+            own = [] if reached([prior_sd(chosen)], rvs) else in_order({*own, chosen}, model)
     if own:
         return own, set(normal)
     raise _without_precisions(model, candidates)
+
+
+def named_or_own(model: pm.Model, weights: tuple[str, ...], near: set[Var]) -> tuple[list[Var], set[Var]]:
+    """Find the sparse weights, the named ones whatever their prior sd, and every variable with a Gaussian prior."""
+    normal = [rv for rv in _gaussian_variables(model, near) if model.rvs_to_transforms[rv] is None]
+    candidates = [rv for rv in normal if isinstance(rv.owner.op, NormalRV) and rv.ndim]
+    chosen = {_named(candidates, name) for name in weights}
+    found = [rv for rv in candidates if rv in chosen or _has_own_precisions(model, rv)]
+    if found:
+        return found, set(normal)
+    raise _without_precisions(model, candidates)
+
+
+def _named(candidates: Sequence[Var], name: str) -> Var:
+    for rv in candidates:
+        if rv.name == name:
+            return rv
+    raise ValueError(
+        f"weights={name!r} does not name a vector with a Normal prior that reaches the observed variable; "
+        f"{_those(candidates)}."
+    )
 
 
 def _gaussian_variables(model: pm.Model, near: set[Var]) -> list[Var]:

@@ -15,6 +15,7 @@ from pytensor.tensor.random.op import RandomVariable
 from bayes_sparse.design import FloatArray
 from bayes_sparse.graph.evaluate import number_of, value_of
 from bayes_sparse.graph.nodes import Var
+from bayes_sparse.slot import Slot
 
 __all__ = [
     "coords_of",
@@ -25,6 +26,7 @@ __all__ = [
     "prior_mean",
     "prior_sd",
     "shape_of",
+    "slots_of",
 ]
 
 
@@ -63,6 +65,17 @@ def coords_of(model: pm.Model, rv: Var) -> dict[str, NDArray[Any]]:
     """Coordinate values of those of the variable's dims that have any."""
     values = {dim: model.coords.get(dim) for dim in dims_of(model, rv) or ()}
     return {dim: np.asarray(labels) for dim, labels in values.items() if labels is not None}
+
+
+def slots_of(model: pm.Model, latents: list[Var]) -> tuple[Slot, ...]:
+    """Columns for every value of these variables, one after the other."""
+    slots, start = [], 0
+    for rv in latents:
+        shape = shape_of(model, rv)
+        columns = slice(start, start := start + int(np.prod(shape, dtype=int)))
+        mean = np.broadcast_to(prior_mean(rv), shape)
+        slots.append(Slot(rv.name, shape, dims_of(model, rv), coords_of(model, rv), columns, mean))
+    return tuple(slots)
 
 
 def family_of(observed: Var) -> str:
