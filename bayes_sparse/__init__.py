@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging as _logging
 
 from bayes_sparse import basis, datasets, likelihoods, methods, models
+from bayes_sparse.eigen_plots import plot_evidence_1d, plot_spectrum
 from bayes_sparse.fit import fit
 from bayes_sparse.plots import plot_curve, plot_history, plot_relevance
 from bayes_sparse.predict import predict
@@ -20,8 +21,10 @@ __all__ = [
     "methods",
     "models",
     "plot_curve",
+    "plot_evidence_1d",
     "plot_history",
     "plot_relevance",
+    "plot_spectrum",
     "predict",
     "relevance",
     "unpruned",

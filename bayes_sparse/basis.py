@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,8 +77,8 @@ class rbf(_Kernel):
 
     Attributes
     ----------
-    width : float
-        In the units of X (of its standard deviations with ``standardise=True``).
+    width : float or "evidence"
+        In the units of X (of its standard deviations with ``standardise=True``). ``"evidence"`` has `fit` find it.
     squared : bool
         False for ``exp(-||x - c|| / (2 width^2))``, as some papers print it.
     bias : bool
@@ -87,19 +87,28 @@ class rbf(_Kernel):
         Standardise the features before distances are taken.
     """
 
-    width: float
+    width: float | Literal["evidence"]
     squared: bool = True
     bias: bool = True
     standardise: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.width, str) and self.width == "evidence":
+            return
         if not (isinstance(self.width, Real) and np.isfinite(self.width) and self.width > 0):
-            raise ValueError(f"rbf needs a width > 0 in the units of X, got {self.width!r}.")
+            raise ValueError(
+                f"rbf needs a width > 0 in the units of X, or width='evidence' to have it found, got {self.width!r}."
+            )
         object.__setattr__(self, "width", float(self.width))  # of numpy's numbers only a plain one can be stored
 
     def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> FloatArray:
         """Kernel of the rows of X with the centres."""
         assert centres is not None
+        if isinstance(self.width, str):
+            raise ValueError(
+                "rbf(width='evidence') has no width yet, and only a fit by an evidence method finds one: do that first "
+                "(method='sequential', say), then pass the number as rbf(width=...)."
+            )
         if not len(centres):  # nothing was kept, and nothing has no middle
             return np.empty((len(X), 0))
         scale = self.width * np.sqrt(2.0)
@@ -249,7 +258,10 @@ def resolve(basis: str | Basis | Callable[..., Any]) -> Basis:
             f"or an importable function of yours.{hint}"
         )
     if basis == "rbf":
-        raise ValueError("The basis 'rbf' needs its width in the units of X: basis=bs.basis.rbf(width=...).")
+        raise ValueError(
+            "The basis 'rbf' needs its width in the units of X: basis=bs.basis.rbf(width=...), or width='evidence' to "
+            "have it found."
+        )
     if basis == "function":
         raise ValueError("The basis 'function' needs a function: basis=bs.basis.function('package.module:name').")
     made: Basis = _NAMED[str(basis)]()

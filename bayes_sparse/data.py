@@ -126,14 +126,15 @@ def vector_of(values: Any, n: int, what: str, *, positive: bool = False) -> Floa
     return np.ascontiguousarray(out)
 
 
-def labels_of(y: NDArray[Any], target: str) -> tuple[FloatArray, NDArray[Any]]:
-    """Two class labels as 0.0 and 1.0, and the labels in that order."""
+def labels_of(y: NDArray[Any], target: str, *, several: bool = False) -> tuple[FloatArray, NDArray[Any]]:
+    """Class labels as 0.0, 1.0 ..., and the labels in that order; two of them unless there may be several."""
     classes, codes = np.unique(plain_labels(y), return_inverse=True)
     if len(classes) == 1:
         raise ValueError(f"The target {target!r} has one class only ({classes[0]!r}); two are needed to tell apart.")
-    if len(classes) > 2:
+    if len(classes) > 2 and not several:
         raise ValueError(
-            f"The target {target!r} has {len(classes)} classes ({_listed(classes)}); a bernoulli likelihood takes two."
+            f"The target {target!r} has {len(classes)} classes ({_listed(classes)}); a bernoulli likelihood takes two, "
+            "likelihood='categorical' any number."
         )
     return codes.astype(float), classes
 

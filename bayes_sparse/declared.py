@@ -20,7 +20,7 @@ from pytensor.graph.traversal import ancestors
 
 from bayes_sparse.data import vector_of
 from bayes_sparse.design import FloatArray
-from bayes_sparse.graph import ReadModel, read_model
+from bayes_sparse.graph import General, ReadModel, read_general, read_model
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
 from bayes_sparse.quadrature import average
@@ -30,32 +30,73 @@ from bayes_sparse.tree import versions
 
 __all__ = ["declared_subject", "nuts_of_declared", "predict_declared"]
 
+_LOCATION = ("normal", "student_t", "cauchy", "logistic")  # families whose predictor is in the units of the targets
+_AVERAGED = 1000  # draws that a prediction of a model without a linear predictor averages over
 _SIMULATIONS = 2000  # draws a row for the sd of a likelihood whose variance has no formula here
 _log = logging.getLogger("bayes_sparse")
 
 
-def declared_subject(declared: Declared, data: Any, weights: Any, hyper: tuple[float, float] | None) -> Subject:
-    """What the evidence methods fit; ``data`` are new values for the model's `pm.Data`, which stay set."""
+def declared_subject(
+    declared: Declared, data: Any, weights: Any, hyper: tuple[float, float] | None, *, any_surface: bool = False
+) -> Subject:
+    """What the evidence methods fit; ``data`` are new values for the model's `pm.Data`, which stay set.
+
+    With ``any_surface`` a model without a single linear predictor is read as what it is: a likelihood of its weights.
+    """
     _set_data(declared.model, data)
-    rows = None if weights is None else np.asarray(weights)
-    read = read_model(declared.model, declared.weights)
-    if rows is not None:
-        checked = vector_of(rows, read.problem.design.n, "weights", positive=True)
-        read = read_model(declared.model, declared.weights, observation_weights=checked)
+    read = _read(declared, weights, any_surface)
     _say_what_replaces_the_hyper_prior(read, hyper)
     obs_dim = read.obs_dims[0] if read.obs_dims else f"{read.observed}_dim_0"
+    linear = isinstance(read, ReadModel)
+    y = read.problem.y if isinstance(read, ReadModel) else read.y
     return Subject(
-        problem=read.problem,
+        linear=read.problem if isinstance(read, ReadModel) else None,
+        other=None if isinstance(read, ReadModel) else read.surface,
+        y=y,
         sparse=read.sparse,
         fixed=read.fixed,
         names=[name for slot in read.sparse for name in _names(slot, alone=len(read.sparse) == 1)],
         observed=read.observed,
         obs_dim=obs_dim,
-        obs=read.obs_coords.get(obs_dim, np.arange(read.problem.design.n)),
+        obs=read.obs_coords.get(obs_dim, np.arange(len(y))),
         unpack=read.unpack,
-        settings={"model": "declared", "likelihood": {"name": read.describe}, "weights": declared.weights},
+        settings={
+            "model": "declared",
+            "likelihood": {"name": read.describe},
+            "weights": _single(declared.weights),
+            "linear": linear,
+        },
         hyper_points=lambda precision: _hyper_points(read, precision),
+        scale_free=read.describe not in _LOCATION,
     )
+
+
+def _single(weights: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+    return weights[0] if isinstance(weights, tuple) and len(weights) == 1 else weights
+
+
+def _read(declared: Declared, weights: Any, any_surface: bool) -> ReadModel | General:
+    """Read a model, a first time without the observation weights to know how many there must be."""
+    read = _read_with(declared, None, any_surface)
+    if weights is None:
+        return read
+    n = read.problem.design.n if isinstance(read, ReadModel) else len(read.y)
+    return _read_with(declared, vector_of(np.asarray(weights), n, "weights", positive=True), any_surface)
+
+
+def _read_with(declared: Declared, rows: FloatArray | None, any_surface: bool) -> ReadModel | General:
+    """Read a model as one with a linear predictor if it is, else, where that serves, as any likelihood."""
+    names = (declared.weights,) if isinstance(declared.weights, str) else declared.weights
+    if names is not None and len(names) > 1:
+        if not any_surface:
+            raise ValueError("This method finds the precisions of one variable; method='revm' takes several.")
+        return read_general(declared.model, names, observation_weights=rows)
+    try:
+        return read_model(declared.model, names[0] if names else None, observation_weights=rows)
+    except ValueError:
+        if not any_surface:
+            raise
+    return read_general(declared.model, names, observation_weights=rows)
 
 
 def nuts_of_declared(
@@ -66,7 +107,7 @@ def nuts_of_declared(
     if hyper is not None:
         raise ValueError("A pm.Model of your own declares its own prior, and NUTS samples that: leave out `hyper`.")
     flat = [rv.name for rv in model.free_RVs if isinstance(rv.owner.op, FlatRV | HalfFlatRV)]
-    precisions = {name for names in read_model(model, declared.weights).precision.values() for name in names}
+    precisions = {name for names in _read_with(declared, None, True).precision.values() for name in names}
     improper = sorted(precisions & set(flat))
     if improper:
         raise ValueError(
@@ -77,7 +118,7 @@ def nuts_of_declared(
     started = time.perf_counter()
     tree = method(model, **sampling)
     tree["posterior"].attrs.update(method="nuts", seconds=time.perf_counter() - started, versions=versions())
-    tree.attrs["bayes_sparse"] = json.dumps({"model": "declared", "weights": declared.weights})
+    tree.attrs["bayes_sparse"] = json.dumps({"model": "declared", "weights": _single(declared.weights)})
     return tree
 
 
@@ -91,6 +132,8 @@ def predict_declared(tree: xr.DataTree, model: pm.Model | None, data: Any, offse
         raise ValueError("A pm.Model of your own has its offset inside; set it through its pm.Data.")
     settings = json.loads(tree.attrs["bayes_sparse"])
     with _new_values(model, data) as n:
+        if not settings.get("linear", True):
+            return _from_forecast(tree, model, settings["weights"], random_seed)
         if "evidence" not in tree.children:
             return _from_draws(tree, model, random_seed)
         read = read_model(model, settings["weights"], y=None if n is None else np.zeros(n))
@@ -106,11 +149,10 @@ def _from_moments(evidence: xr.Dataset, read: ReadModel, random_seed: int) -> xr
     spread = Phi @ evidence["covariance_factor"].to_numpy()
     variance = np.einsum("ij,ij->i", spread, spread)
     dim = read.obs_dims[0] if read.obs_dims else f"{read.observed}_dim_0"
-    labels = read.obs_coords.get(dim)
-    rows = labels if labels is not None and len(labels) == len(eta) else np.arange(len(eta))
+    rows = _rows(read, dim, len(eta))
     if read.describe == "bernoulli" and read.mean is not None:
         one, _ = average(lambda e: (_by_node(read.mean, e, theta), np.zeros_like(e)), eta, variance)
-        return _classes(one, dim, rows)
+        return _classes(np.stack([1 - one, one], axis=1), dim, rows)
     if problem.normal:
         sigma = np.exp(theta[0]) if theta.size else problem.sigma
         return _moments(eta, np.sqrt(variance + sigma**2), dim, rows)
@@ -149,17 +191,47 @@ def _from_draws(tree: xr.DataTree, model: pm.Model, random_seed: int) -> xr.Data
     rows, mean = y[dim].to_numpy() if dim in y.coords else np.arange(y.sizes[dim]), y.mean("sample").to_numpy()
     observed = model.observed_RVs[0]
     if observed.owner.op.name == "bernoulli":
-        return _classes(mean, dim, rows)
+        return _classes(np.stack([1 - mean, mean], axis=1), dim, rows)
     return _moments(mean, y.std("sample").to_numpy(), dim, rows)
 
 
-def _classes(one: FloatArray, dim: str, rows: NDArray[Any]) -> xr.Dataset:
+def _from_forecast(tree: xr.DataTree, model: pm.Model, weights: Any, random_seed: int) -> xr.Dataset:
+    """Average a model without a linear predictor over the draws of a fit."""
+    if "posterior" not in tree.children:
+        raise ValueError("Predictions of a model without a linear predictor average over draws: fit with draws > 0.")
+    read = read_general(model, tuple(weights) if isinstance(weights, list) else weights)
+    forecast, rng = read.forecast, np.random.default_rng(random_seed)
+    posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
+    some = np.unique(np.linspace(0, posterior.sizes["sample"] - 1, _AVERAGED).astype(int))
+    pruned = {slot.name: np.broadcast_to(slot.mean, (len(some), *slot.shape)) for slot in read.sparse}
+    draws = [
+        posterior[name].transpose("sample", ...).to_numpy()[some] if name in posterior else pruned[name]
+        for name in forecast.names
+    ]
+    dim = read.obs_dims[0] if read.obs_dims else f"{read.observed}_dim_0"
+    if forecast.family == "categorical":
+        p = np.mean([forecast.probabilities(values) for values in zip(*draws, strict=True)], axis=0)
+        return _classes(p, dim, _rows(read, dim, len(p)))
+    if forecast.family == "bernoulli":
+        one = np.mean([forecast.mean(values) for values in zip(*draws, strict=True)], axis=0)
+        return _classes(np.stack([1 - one, one], axis=1), dim, _rows(read, dim, len(one)))
+    y = np.stack([forecast.simulate(values, rng) for values in zip(*draws, strict=True)]).astype(float)
+    mean = y.mean(axis=0)
+    if forecast.has_mean:
+        mean = np.mean([forecast.mean(values) for values in zip(*draws, strict=True)], axis=0)
+    return _moments(mean, y.std(axis=0), dim, _rows(read, dim, len(mean)))
+
+
+def _rows(read: ReadModel | General, dim: str, n: int) -> NDArray[Any]:
+    """Labels of the rows where they are still those of the model, plain numbers otherwise."""
+    labels = read.obs_coords.get(dim)
+    return labels if labels is not None and len(labels) == n else np.arange(n)
+
+
+def _classes(p: FloatArray, dim: str, rows: NDArray[Any]) -> xr.Dataset:
     return xr.Dataset(
-        {
-            "probability": ((dim, "class"), np.stack([1 - one, one], axis=1)),
-            "label": ((dim,), (one > 0.5).astype(int)),
-        },
-        coords={dim: rows, "class": [0, 1]},
+        {"probability": ((dim, "class"), p), "label": ((dim,), p.argmax(axis=1))},
+        coords={dim: rows, "class": np.arange(p.shape[1])},
     )
 
 
@@ -167,7 +239,7 @@ def _moments(mean: FloatArray, sd: FloatArray, dim: str, rows: NDArray[Any]) -> 
     return xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), sd)}, coords={dim: rows})
 
 
-def _hyper_points(read: ReadModel, precision: FloatArray) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
+def _hyper_points(read: ReadModel | General, precision: FloatArray) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
     """Point values of the variables behind the sparse priors, where they follow from the precisions."""
     points: dict[str, tuple[tuple[str, ...], FloatArray]] = {}
     for slot in read.sparse:
@@ -185,7 +257,7 @@ def _names(slot: Slot, *, alone: bool) -> list[str]:
     return [f"{slot.name}[{i}]" for i in range(size)]
 
 
-def _say_what_replaces_the_hyper_prior(read: ReadModel, hyper: tuple[float, float] | None) -> None:
+def _say_what_replaces_the_hyper_prior(read: ReadModel | General, hyper: tuple[float, float] | None) -> None:
     a, b = hyper or (0.0, 0.0)
     for name, hypers in read.precision.items():
         if hypers:

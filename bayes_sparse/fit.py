@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,20 +13,28 @@ import xarray as xr
 
 from bayes_sparse import basis as bases
 from bayes_sparse import registry
+from bayes_sparse import width as widths
 from bayes_sparse.approximations import Approximation, approximate
 from bayes_sparse.basis import Basis
+from bayes_sparse.choices import PRIORS, check_choices, checked_hyper, choose_method, choose_model, count, with_settings
 from bayes_sparse.declared import declared_subject, nuts_of_declared
+from bayes_sparse.eigen_tree import eigen_tree
+from bayes_sparse.expansion import check_expansion
+from bayes_sparse.isotropic import evidence_ridge
 from bayes_sparse.likelihoods import Likelihood
+from bayes_sparse.methods.full_matrix import FullMatrix
 from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.methods.revm import REVM
 from bayes_sparse.models import Declared
 from bayes_sparse.objective import Objective
+from bayes_sparse.one_step import EigenOutcome
 from bayes_sparse.outcome import Outcome
-from bayes_sparse.prepare import prepare
+from bayes_sparse.prepare import Prepared, prepare
 from bayes_sparse.progress import FitProgress
 from bayes_sparse.smoothness import prices
 from bayes_sparse.subject import Subject
-from bayes_sparse.tree import evidence_tree, nuts_tree, versions
-from bayes_sparse.verdict import judge, warn
+from bayes_sparse.tree import evidence_tree, nuts_tree, versions, with_width
+from bayes_sparse.verdict import judge, judge_one_step, warn, warn_one_step
 
 __all__ = ["fit"]
 
@@ -56,24 +62,27 @@ def fit(
     random_seed: int | None = None,
     progressbar: bool = True,
     sample_kwargs: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> xr.DataTree:
     """Fit a sparse Bayesian model.
 
     Parameters
     ----------
     model : str, model object or pymc.Model
-        A name from `bayes_sparse.models` (``"ard_gaussian"``), one of its objects with settings of its own, or any
-        `pm.Model` with a sparse Gaussian prior and a linear predictor.
+        A name from `bayes_sparse.models` (``"ard_gaussian"``, ``"laplace_eigen"``), one of its objects with settings of
+        its own, or any `pm.Model` with a sparse Gaussian prior and a linear predictor (for ``"revm"``, any likelihood
+        that can be differentiated twice).
     data : tuple, DataFrame, Dataset or dict
         ``(X, y)``; a pandas or polars DataFrame or an xarray Dataset with ``target``; for a `pm.Model` None, or new
         values for its `pm.Data` by name.
     method : str or method object
-        ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"`` or ``"nuts"``.
+        ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"revm"``, ``"full_matrix"`` or
+        ``"nuts"``.
     target : str, optional
         Name of the target column.
     likelihood : str or likelihood
         ``"auto"`` takes floats for normal and two labels for bernoulli and asks about anything else; ``"normal"``,
-        ``"student_t"``, ``"bernoulli"``, ``"poisson"``, ``"negative_binomial"``.
+        ``"student_t"``, ``"bernoulli"``, ``"poisson"``, ``"negative_binomial"``, ``"categorical"``.
     basis : str, basis or callable
         ``"linear"``, ``bs.basis.rbf(width=...)``, ``bs.basis.polynomial()`` ..., or an importable function.
     hyper : (float, float), optional
@@ -81,7 +90,7 @@ def fit(
         NUTS.
     smoothness : "auto" or float
         Cost of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
-        stay rare; 0 is the pure method.
+        stay rare (0 for one-step methods); 0 is the pure method.
     keep : str or sequence of str, optional
         Basis functions never pruned.
     weights : array or column name, optional
@@ -98,6 +107,9 @@ def fit(
         Show progress on anything that takes longer than a second.
     sample_kwargs : dict, optional
         Passed to `pm.sample` by ``method="nuts"``.
+    **settings
+        Any other setting of the method or of the model by name: ``expansion="evidence"``, ``octant=True``,
+        ``bias_sd=5.0`` ...
 
     Returns
     -------
@@ -113,18 +125,13 @@ def fit(
     >>> int(tree["evidence"]["relevant"].sum())
     3
     """
-    hyper = _checked_hyper(hyper)
-    draws, chains = _count("draws", draws, 0), _count("chains", chains, 1)
-    chosen_model: Any = Declared(model) if isinstance(model, pm.Model) else model
-    if isinstance(model, str):
-        chosen_model = registry.lookup("bayes_sparse.models", model, "model")()
-    if isinstance(chosen_model, type) or not (isinstance(chosen_model, Declared) or hasattr(chosen_model, "subject")):
-        raise TypeError(
-            f"The model must be a name ({', '.join(registry.options('bayes_sparse.models'))}), an object of "
-            f"bayes_sparse.models or a pm.Model, not {chosen_model!r}."
-        )
+    hyper = checked_hyper(hyper)
+    draws, chains = count("draws", draws, 0), count("chains", chains, 1)
+    chosen_model = choose_model(model)
     own = isinstance(chosen_model, Declared)
-    chosen = _method(method, chosen_model, hyper, max_iterations, tolerance)
+    limits = {"max_iterations": max_iterations, "tolerance": tolerance}
+    chosen_model, chosen = with_settings(chosen_model, choose_method(method, chosen_model, hyper), settings, limits)
+    check_choices(chosen_model, chosen, hyper)
     if own and not (target is keep is offset is None and basis == "linear" and likelihood == "auto"):
         raise ValueError(
             "A pm.Model of your own says its target, likelihood, basis and offset itself; leave out target, "
@@ -144,20 +151,82 @@ def fit(
             return nuts_of_declared(chosen_model, data, hyper, chosen, sampling)
         prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
         return _sample(chosen_model, prepared, hyper, chosen, sampling)
+    one_step = isinstance(chosen, REVM | FullMatrix)
+    tried: widths.WidthSearch | None = None
     if own:
-        subject = declared_subject(chosen_model, data, weights, hyper)
+        subject = declared_subject(chosen_model, data, weights, hyper, any_surface=one_step)
     else:
-        prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
+        resolved = bases.resolve(basis)
+        prepared = prepare(data, target, likelihood, widths.provisional(resolved), keep, weights, offset)
+        if widths.wanted(resolved):
+            with FitProgress("Choosing the width", progressbar) as progress:
+                prepared, tried = widths.choose(
+                    prepared, lambda data: _rate(chosen_model, data, chosen, hyper, smoothness), progress.say
+                )
         subject = chosen_model.subject(prepared)
-    a, b = hyper or (0.0, 0.0)
-    search = _maximise(
-        subject,
-        chosen,
-        [Objective(c, a, b, subject.problem.log_prior) for c in prices(smoothness, subject, flat=not (a or b))],
-        progressbar,
-    )
     rng = np.random.default_rng(random_seed)
-    return evidence_tree(subject, *search, draws=draws, chains=chains, rng=rng)
+    if one_step:
+        price = 0.0 if smoothness == "auto" else prices(smoothness, subject, flat=True)[0]
+        found = _one_step(subject, chosen, chosen_model, price, progressbar)
+        tree = eigen_tree(subject, *found, draws=draws, chains=chains, rng=rng)
+    else:
+        search = _maximise(subject, chosen, _objectives(subject, hyper, smoothness), progressbar)
+        tree = evidence_tree(subject, *search, draws=draws, chains=chains, rng=rng)
+    return tree if tried is None else with_width(tree, tried)
+
+
+def _objectives(subject: Subject, hyper: tuple[float, float] | None, smoothness: str | float) -> list[Objective]:
+    """What to maximise, in the order to try."""
+    a, b = hyper or (0.0, 0.0)
+    flat = not (a or b)
+    return [Objective(c, a, b, subject.problem.log_prior) for c in prices(smoothness, subject, flat=flat)]
+
+
+def _rate(
+    model: Any, prepared: Prepared, method: Any, hyper: tuple[float, float] | None, smoothness: str | float
+) -> widths.Rating:
+    """What a kernel width is worth: the fit its user would get, at one price for all widths."""
+    subject = model.subject(prepared)
+    if isinstance(method, REVM | FullMatrix):
+        # One-step evidences of directions taken from the data are not comparable between widths: at the narrowest the
+        # expansion point explains everything. The isotropic prior's is, and it picks the better predictors.
+        log_evidence = evidence_ridge(subject.surface.reduced()[0], lambda *_: None).log_evidence
+        return widths.Rating(log_evidence, log_evidence)
+    state = _maximise(subject, method, _objectives(subject, hyper, smoothness), False)[1].state
+    log_evidence, used = state.log_evidence, float(state.gamma.sum())
+    return widths.Rating(log_evidence, log_evidence - prices(smoothness, subject, flat=True)[-1] * used)
+
+
+def _one_step(
+    subject: Subject, method: REVM | FullMatrix, model: Any, price: float, progressbar: bool
+) -> tuple[EigenOutcome, dict[str, Any]]:
+    """Run a one-step method and say what its user should know."""
+    started = time.perf_counter()
+    name = registry.name_of(method)
+    expansion = model.expansion if method.expansion is None else method.expansion
+    check_expansion(expansion)
+    point = subject.expansion_point(expansion)
+    with FitProgress(f"Fitting ({name})", progressbar) as progress:
+        outcome = method(subject.surface, PRIORS[model.prior], point, price, progress)
+    seconds = time.perf_counter() - started
+    status = judge_one_step(subject, outcome)
+    warn_one_step(status, subject, outcome)
+    attributes = {
+        "method": name,
+        "prior": model.prior,
+        "status": status,
+        "n_iterations": outcome.steps,
+        "seconds": seconds,
+        "expansion": str(point) if isinstance(point, str | int) else "a point of the user's",
+        "separable": int(outcome.quadratic.separates),
+        "directions": len(outcome.alpha),
+        "directions_kept": int(outcome.relevant.sum()),
+        "directions_dropped": outcome.eigen.dropped,
+        "smoothness": price,
+        "degrees_of_freedom": float(outcome.gamma.sum()),
+        "versions": versions(),
+    }
+    return outcome, attributes
 
 
 def _maximise(
@@ -165,7 +234,7 @@ def _maximise(
 ) -> tuple[Approximation, Outcome, dict[str, Any]]:
     """Run an evidence method, at the first price that leaves enough of the data, and say what its user should know."""
     started = time.perf_counter()
-    name, n = type(method).__name__.lower(), subject.problem.design.n
+    name, n = registry.name_of(method), subject.problem.design.n
     with FitProgress(f"Fitting ({name})", progressbar) as progress:
         for objective in objectives:
             approximation = approximate(subject.problem, objective)
@@ -216,67 +285,3 @@ def _sample(
         "versions": versions(),
     }
     return nuts_tree(model.subject(prepared), sampled, attributes)
-
-
-def _method(
-    method: str | Any,
-    model: Any,
-    hyper: tuple[float, float] | None,
-    max_iterations: int | None,
-    tolerance: float | None,
-) -> Any:
-    """The method object, with its limits set and its needs checked before any arithmetic."""
-    proper = hyper is not None and hyper[1] > 0
-    if method == "evidence":
-        method = "mackay" if proper else model.default_method
-    chosen = registry.lookup("bayes_sparse.methods", method, "method")() if isinstance(method, str) else method
-    if isinstance(chosen, type) or not callable(chosen):
-        raise TypeError(
-            f"The method must be a name ({', '.join(registry.options('bayes_sparse.methods'))}) or an object of "
-            f"bayes_sparse.methods, not {chosen!r}."
-        )
-    if isinstance(chosen, NUTS):
-        if max_iterations is not None or tolerance is not None:
-            raise ValueError("NUTS has draws and chains, not iterations: leave out max_iterations and tolerance.")
-        if hyper is not None and not (hyper[0] > 0 and hyper[1] > 0):
-            a, b = model.proper_hyper
-            raise ValueError(
-                f"hyper={hyper} is an improper prior: the posterior under NUTS would be improper too; a proper "
-                f"neighbour is hyper=({a:g}, {b:g})."
-            )
-        return chosen
-    if hyper is not None and hyper[0] > 0 and hyper[1] == 0:
-        raise ValueError(
-            f"hyper={hyper} drives every precision to infinity; give b > 0 too, or hyper=None for a flat one."
-        )
-    if proper and chosen.needs_flat_hyper:
-        raise ValueError(
-            f"The method {type(chosen).__name__.lower()!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no "
-            "precision is ever infinite, so there is nothing to add or delete; use method='mackay' or 'em'."
-        )
-    limits: dict[str, Any] = {}
-    if max_iterations is not None:
-        limits["max_iterations"] = _count("max_iterations", max_iterations, 1)
-    if tolerance is not None:
-        if not tolerance > 0:
-            raise ValueError(f"`tolerance` must be positive (in nats), got {tolerance}.")
-        limits["tolerance"] = float(tolerance)
-    return replace(chosen, **limits) if limits else chosen
-
-
-def _checked_hyper(hyper: tuple[float, float] | None) -> tuple[float, float] | None:
-    if hyper is None:
-        return None
-    try:
-        a, b = (float(value) for value in hyper)
-    except (TypeError, ValueError):
-        raise ValueError(f"`hyper` is the pair (a, b) of a Gamma prior on the precisions, got {hyper!r}.") from None
-    if not (np.isfinite([a, b]).all() and a >= 0 and b >= 0):
-        raise ValueError(f"`hyper` needs a >= 0 and b >= 0, got ({a:g}, {b:g}).")
-    return a, b
-
-
-def _count(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Real) or int(value) != value or value < least:
-        raise ValueError(f"`{name}` must be a whole number >= {least}, got {value!r}.")
-    return int(value)

@@ -111,6 +111,8 @@ class Primal:
     @property
     def factor(self) -> FloatArray:
         """A matrix F with ``F F' = Sigma``, upper triangular."""
+        if not self._L.size:
+            return self._L
         inverse, _ = lapack.dtrtri(self._L, lower=1)
         return np.asarray(np.tril(inverse).T)
 

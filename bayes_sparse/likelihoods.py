@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from bayes_sparse.compiled import Compiled, compile_pointwise
 from bayes_sparse.design import FloatArray
@@ -21,6 +21,7 @@ from bayes_sparse.design import FloatArray
 __all__ = [
     "Likelihood",
     "bernoulli",
+    "categorical",
     "compiled",
     "from_settings",
     "negative_binomial",
@@ -37,6 +38,7 @@ class normal:
 
     name: ClassVar[str] = "normal"
     nuisance: ClassVar[tuple[str, ...]] = ("sigma",)
+    scale_free: ClassVar[bool] = False
 
     def distribution(self, eta: Any, sigma: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
@@ -72,6 +74,7 @@ class student_t:
     nu: float = 4.0
     name: ClassVar[str] = "student_t"
     nuisance: ClassVar[tuple[str, ...]] = ("sigma",)
+    scale_free: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.nu > 0:
@@ -106,6 +109,7 @@ class bernoulli:
 
     name: ClassVar[str] = "bernoulli"
     nuisance: ClassVar[tuple[str, ...]] = ()
+    scale_free: ClassVar[bool] = True
 
     def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
@@ -130,11 +134,42 @@ class bernoulli:
 
 
 @dataclass(frozen=True)
+class categorical:
+    """``y ~ Categorical(softmax(eta))``: any number of classes, a predictor each; by one-step methods and NUTS."""
+
+    name: ClassVar[str] = "categorical"
+    nuisance: ClassVar[tuple[str, ...]] = ()
+    scale_free: ClassVar[bool] = True
+
+    def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
+        """PyMC distribution and its arguments."""
+        return pm.Categorical, {"logit_p": eta}
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """No nuisance parameters."""
+        return np.empty(0)
+
+    def bias_sd(self, y: FloatArray) -> float:
+        """Sd of the wide prior on each class's bias, in logits."""
+        return 10.0
+
+    def wrong(self, y: FloatArray) -> str | None:
+        """What this likelihood cannot take, in words, or None."""
+        return None
+
+    def moments(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Probabilities along the last axis of the predictors, and their variance as indicators."""
+        p = softmax(eta, axis=-1)
+        return p, p * (1 - p)
+
+
+@dataclass(frozen=True)
 class poisson:
     """``y ~ Poisson(exp(eta))``: counts; an exposure enters as ``offset=log(exposure)``."""
 
     name: ClassVar[str] = "poisson"
     nuisance: ClassVar[tuple[str, ...]] = ()
+    scale_free: ClassVar[bool] = True
 
     def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
@@ -164,6 +199,7 @@ class negative_binomial:
 
     name: ClassVar[str] = "negative_binomial"
     nuisance: ClassVar[tuple[str, ...]] = ("dispersion",)
+    scale_free: ClassVar[bool] = True
 
     def distribution(self, eta: Any, dispersion: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
@@ -188,14 +224,15 @@ class negative_binomial:
         return mean, mean + mean**2 / dispersion
 
 
-type Likelihood = normal | student_t | bernoulli | poisson | negative_binomial
+type Likelihood = normal | student_t | bernoulli | categorical | poisson | negative_binomial
 
-_NAMED: dict[str, type[Any]] = {c.name: c for c in (normal, student_t, bernoulli, poisson, negative_binomial)}
+_ALL = (normal, student_t, bernoulli, categorical, poisson, negative_binomial)
+_NAMED: dict[str, type[Any]] = {c.name: c for c in _ALL}
 
 
 def resolve(likelihood: str | Likelihood) -> Likelihood:
     """Turn a name into the likelihood it stands for; a likelihood stays as it is."""
-    if isinstance(likelihood, normal | student_t | bernoulli | poisson | negative_binomial):
+    if isinstance(likelihood, _ALL):
         return likelihood
     if not isinstance(likelihood, str):
         raise TypeError(

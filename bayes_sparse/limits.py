@@ -10,11 +10,9 @@ LARGEST_LOG_LIKELIHOOD = 200 * 2**20  # bytes
 _log = logging.getLogger("bayes_sparse")
 
 
-def small_enough(need: int) -> bool:
-    """Whether a pointwise log-likelihood of so many bytes is stored; a message says so if it is not."""
+def small_enough(need: int, what: str = "The pointwise log-likelihood") -> bool:
+    """Whether something of so many bytes is stored; a message says so if it is not."""
     if need <= LARGEST_LOG_LIKELIHOOD:
         return True
-    _log.info(
-        "The pointwise log-likelihood would take %.0f MB and is left out; ask for fewer draws to have it.", need / 2**20
-    )
+    _log.info("%s would take %.0f MB and is left out; ask for fewer draws to have it.", what, need / 2**20)
     return False

@@ -13,9 +13,9 @@ from bayes_sparse.relevance import relevance
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_curve", "plot_history", "plot_relevance"]
+__all__ = ["BLUE", "GREY", "ORANGE", "axes_or_new", "plot_curve", "plot_history", "plot_relevance"]
 
-_BLUE, _GREY, _ORANGE = "#2266aa", "#888888", "#dd7722"
+BLUE, GREY, ORANGE = "#2266aa", "#888888", "#dd7722"
 
 
 def plot_relevance(tree: xr.DataTree, *, top: int = 20, ax: Axes | None = None) -> Axes:
@@ -36,7 +36,7 @@ def plot_relevance(tree: xr.DataTree, *, top: int = 20, ax: Axes | None = None) 
     -------
     matplotlib.axes.Axes
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     table = relevance(tree)
     kept = table[table["relevant"]].head(top)
     scale, unit = np.ones(len(kept)), "weight"
@@ -44,9 +44,9 @@ def plot_relevance(tree: xr.DataTree, *, top: int = 20, ax: Axes | None = None) 
         scale = tree["constant_data"]["basis_scale"].sel(basis=kept.index.to_numpy()).to_numpy()
         unit = "effect of one standard deviation"
     height = np.arange(len(kept))[::-1]
-    ax.axvline(0.0, color=_GREY, lw=0.8)
+    ax.axvline(0.0, color=GREY, lw=0.8)
     ax.errorbar(
-        kept["mean"] * scale, height, xerr=2 * kept["sd"] * scale, fmt="o", color=_BLUE, ecolor=_BLUE, ms=5, lw=1.5
+        kept["mean"] * scale, height, xerr=2 * kept["sd"] * scale, fmt="o", color=BLUE, ecolor=BLUE, ms=5, lw=1.5
     )
     ax.set_yticks(height, kept.index.to_list())
     ax.set_xlabel(f"{unit} (mean and 2 sd)")
@@ -73,18 +73,21 @@ def plot_curve(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     constant = tree["constant_data"].to_dataset()
     if "X" not in constant or constant.sizes["feature"] != 1:
         raise ValueError("plot_curve draws a kernel fit on one feature; this tree holds no single training feature.")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     x = constant["X"].to_numpy()[:, 0]
     observed = next(iter(tree["observed_data"].to_dataset().data_vars.values()))
     y = observed.to_numpy()
     grid = np.linspace(x.min(), x.max(), 400)
     predicted = predict(tree, grid[:, None])
     mean, sd = predicted["mean"].to_numpy(), predicted["sd"].to_numpy()
-    kept = tree["evidence"]["relevant"].to_numpy()
-    ax.fill_between(grid, mean - 1.96 * sd, mean + 1.96 * sd, color=_BLUE, alpha=0.15, lw=0, label="95% of new data")
-    ax.plot(x, y, ".", color=_GREY, ms=4, label="data")
-    ax.plot(grid, mean, color=_BLUE, lw=2, label="mean")
-    ax.plot(x[kept], y[kept], "o", mfc="none", mec=_ORANGE, ms=10, mew=2, label=f"{int(kept.sum())} relevance vectors")
+    vectors = "basis" in tree["evidence"]["relevant"].dims  # directions have no place among the rows
+    kept = tree["evidence"]["relevant"].to_numpy() if vectors else np.zeros(len(x), dtype=bool)
+    ax.fill_between(grid, mean - 1.96 * sd, mean + 1.96 * sd, color=BLUE, alpha=0.15, lw=0, label="95% of new data")
+    ax.plot(x, y, ".", color=GREY, ms=4, label="data")
+    ax.plot(grid, mean, color=BLUE, lw=2, label="mean")
+    if vectors:
+        label = f"{int(kept.sum())} relevance vectors"
+        ax.plot(x[kept], y[kept], "o", mfc="none", mec=ORANGE, ms=10, mew=2, label=label)
     ax.set_xlabel(str(constant["feature"].to_numpy()[0]))
     ax.set_ylabel(str(observed.name))
     ax.legend(frameon=False)
@@ -105,16 +108,17 @@ def plot_history(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     evidence: Any = tree["evidence"]
-    ax.plot(evidence["history"].to_numpy(), ".-", color=_BLUE)
+    ax.plot(evidence["history"].to_numpy(), ".-", color=BLUE)
     ax.set_xlabel("iteration")
     ax.set_ylabel("objective (nats)")
     ax.set_title(f"{evidence.attrs['method']}: {evidence.attrs['status']}")
     return ax
 
 
-def _axes(ax: Axes | None) -> Axes:
+def axes_or_new(ax: Axes | None) -> Axes:
+    """The axes given, or those of a new figure."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt  # takes longer than most fits: only for those who draw

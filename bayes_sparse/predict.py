@@ -15,6 +15,7 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from bayes_sparse import basis as bases
 from bayes_sparse import likelihoods
@@ -26,6 +27,7 @@ from bayes_sparse.quadrature import average_in_blocks
 
 __all__ = ["predict"]
 
+_DRAWS = 1000  # of the weights of several classes: the average is off by 3% of their spread
 _BLOCK = 2**21  # numbers held at once while averaging
 _FAR = 1e-3  # a row where every kept kernel is below this lies outside what the fit has seen
 
@@ -56,13 +58,13 @@ def predict(
         For a regression with an rbf basis: add one basis function on each new row, so that the sd grows away from the
         data instead of shrinking (Rasmussen & Quinonero-Candela 2005).
     random_seed : int
-        Only used for a `pm.Model` of your own whose likelihood's mean PyMC does not know.
+        Only used for several classes, and for a `pm.Model` of your own whose likelihood's mean PyMC does not know.
 
     Returns
     -------
     xarray.Dataset
-        ``mean`` and ``sd`` of a new observation, parameter and noise uncertainty included; for two classes
-        ``probability`` (obs, class) and ``label``.
+        ``mean`` and ``sd`` of a new observation, parameter and noise uncertainty included; for classes ``probability``
+        (obs, class) and ``label``.
     """
     settings = _settings(tree)
     if settings["model"] == "declared":
@@ -73,6 +75,10 @@ def predict(
     shift = np.zeros(len(matrix)) if offset is None else vector_of(offset, len(matrix), "offset")
     basis = bases.from_settings(settings["basis"])
     likelihood = likelihoods.from_settings(settings["likelihood"])
+    if likelihood.name == "categorical":
+        if offset is not None:
+            raise ValueError("With several classes there is no `offset`: leave it out.")
+        return _of_classes(tree, basis, matrix, {dim: rows}, random_seed)
     if "evidence" in tree.children:
         mean, variance = _from_moments(tree, basis, matrix, shift, likelihood, augment)
     else:
@@ -139,6 +145,35 @@ def _from_draws(
         means.append(level.mean(axis=1))
         variances.append(np.broadcast_to(spread, level.shape).mean(axis=1) + level.var(axis=1))
     return np.concatenate(means), np.concatenate(variances)
+
+
+def _of_classes(
+    tree: xr.DataTree, basis: bases.Basis, X: NDArray[Any], coords: dict[str, Any], random_seed: int
+) -> xr.Dataset:
+    """Class probabilities by softmax, averaged over draws of all weights together."""
+    classes = tree["constant_data"]["class"].to_numpy()
+    if "evidence" in tree.children:
+        evidence = tree["evidence"].to_dataset()
+        factor = evidence["covariance_factor"].to_numpy()
+        z = np.random.default_rng(random_seed).standard_normal((_DRAWS, factor.shape[1]))
+        drawn = evidence["coordinate_mean"].to_numpy() + z @ factor.T
+        size = evidence.sizes["basis"]
+        w, bias = drawn[:, :size].reshape(_DRAWS, len(classes), -1), drawn[:, size:]
+    else:
+        posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
+        w = posterior["w"].transpose("sample", "class", "basis").to_numpy()
+        bias = posterior["bias"].transpose("sample", "class").to_numpy() if "bias" in posterior else np.empty((1, 0))
+    M = w.shape[2]
+    probability = np.empty((len(X), len(classes)))
+    for rows in np.array_split(np.arange(len(X)), max(1, len(X) * w.shape[0] * len(classes) // _BLOCK)):
+        Phi = _columns(tree, basis, X[rows], np.arange(M), M)
+        eta = np.einsum("nm,scm->snc", Phi, w, optimize=True)
+        probability[rows] = softmax(eta + bias[:, None, :] if bias.size else eta, axis=2).mean(axis=0)
+    dim = next(iter(coords))
+    return xr.Dataset(
+        {"probability": ((dim, "class"), probability), "label": ((dim,), classes[probability.argmax(axis=1)])},
+        coords={**coords, "class": classes},
+    )
 
 
 def _columns(tree: xr.DataTree, basis: bases.Basis, X: NDArray[Any], column: NDArray[Any], M: int) -> FloatArray:

@@ -28,9 +28,9 @@ class Prepared:
     table : Table
         Features and target with their names.
     y : array (n,)
-        Target as numbers; class labels as 0 and 1.
-    classes : array (2,), optional
-        The labels behind 0 and 1.
+        Target as numbers; class labels as 0, 1 ...
+    classes : array, optional
+        The labels behind 0, 1 ...
     likelihood : Likelihood
         Chosen or found.
     basis : Basis
@@ -105,8 +105,8 @@ def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDA
     """Target as numbers, class labels if it has any, and the likelihood; asks where two would be defensible."""
     y, name = table.y, table.target
     chosen = _without_doubt(y, name) if likelihood == "auto" else likelihoods.resolve(likelihood)
-    if chosen.name == "bernoulli":
-        codes, classes = labels_of(y, name)
+    if chosen.name in ("bernoulli", "categorical"):
+        codes, classes = labels_of(y, name, several=chosen.name == "categorical")
         return codes, classes, chosen
     if y.dtype.kind not in "fiub":
         raise ValueError(f"The target {name!r} holds labels, which the likelihood {chosen.name!r} cannot take.")
@@ -127,11 +127,11 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
     if y.dtype.kind != "f" and distinct <= 2:
         return likelihoods.bernoulli()
     if y.dtype.kind in "iu":
-        what, say = f"whole numbers with {distinct} values", "'normal', 'poisson' or 'negative_binomial'"
+        what, say = f"whole numbers with {distinct} values", "'normal', 'poisson', 'negative_binomial' or 'categorical'"
     elif y.dtype.kind == "f":
         what, say = f"floats with {distinct} distinct values", "'bernoulli' for two classes, or 'normal'"
     else:
-        what, say = f"{distinct} labels", "'bernoulli' after merging them into two classes"
+        what, say = f"{distinct} labels", "'categorical' (method='revm'), or 'bernoulli' after merging them into two"
     raise ValueError(f"The target {name!r} holds {what}, which can mean several things: say likelihood={say}.")
 
 

@@ -40,6 +40,10 @@ class FitProgress:
 
     def __call__(self, iteration: int, objective: float, active: int) -> None:
         """Report an iteration."""
+        self.say(f"{self._title}: iteration {iteration}, objective {objective:.2f}, {active} terms active")
+
+    def say(self, text: str) -> None:
+        """Show a line, if it has taken long enough."""
         if not self._enabled or time.perf_counter() - self._started < _PATIENCE:
             return
         if self._bar is None:
@@ -47,5 +51,4 @@ class FitProgress:
             self._bar = Progress(*columns, console=Console(stderr=True), refresh_per_second=5)
             self._bar.add_task(self._title)
             self._bar.start()
-        text = f"{self._title}: iteration {iteration}, objective {objective:.2f}, {active} terms active"
         self._bar.update(self._bar.task_ids[0], description=text)

@@ -7,7 +7,7 @@ import pkgutil
 from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["lookup", "options"]
+__all__ = ["lookup", "name_of", "options"]
 
 
 def options(package: str) -> list[str]:
@@ -25,3 +25,9 @@ def lookup(package: str, name: str, kind: str) -> Any:
         raise ValueError(f"There is no {kind} {name!r}; there are {', '.join(known)}.{hint}")
     module = importlib.import_module(f"{package}.{name}")
     return getattr(module, module.__all__[0])
+
+
+def name_of(choice: Any) -> str:
+    """The option's name of an object: that of the file its class is in, or of its class if that is the user's own."""
+    package, _, file = type(choice).__module__.rpartition(".")
+    return file if package.startswith("bayes_sparse.") else type(choice).__name__.lower()

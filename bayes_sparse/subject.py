@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,23 @@ from numpy.typing import NDArray
 from bayes_sparse.design import FloatArray
 from bayes_sparse.problem import Problem
 from bayes_sparse.slot import Slot
+from bayes_sparse.surfaces import Linear, Surface
 
 __all__ = ["Subject"]
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A problem with its names.
+    """A likelihood over weights, with their names.
 
     Attributes
     ----------
-    problem : Problem
-        What a method sees.
+    linear : Problem, optional
+        What a method sees where there is one linear predictor an observation.
+    other : Surface, optional
+        What a one-step method sees where there is not.
+    y : array
+        The observations.
     sparse, fixed : tuple of Slot
         The variables behind the columns, under the user's names.
     names : list of str
@@ -47,9 +53,13 @@ class Subject:
         Point values, as ``name: (dims, values)``, of variables that follow from the prior precisions of the M columns.
     interchangeable : bool
         The basis functions are kernels on the rows: neighbours say the same, and which of them is kept means little.
+    scale_free : bool
+        The predictor has no units of its own, as opposed to those of the targets.
     """
 
-    problem: Problem
+    linear: Problem | None
+    other: Surface | None
+    y: NDArray[Any]
     sparse: tuple[Slot, ...]
     fixed: tuple[Slot, ...]
     names: list[str]
@@ -63,6 +73,66 @@ class Subject:
     constant_data: dict[str, tuple[tuple[str, ...], NDArray[Any]]] | None = None
     hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
     interchangeable: bool = False
+    scale_free: bool = True
+
+    @property
+    def problem(self) -> Problem:
+        """The problem, for methods that need a linear predictor."""
+        if self.linear is None:
+            raise ValueError(
+                "This method needs a likelihood with a single linear predictor an observation; method='revm' takes "
+                "any that can be differentiated twice."
+            )
+        return self.linear
+
+    @cached_property
+    def surface(self) -> Surface:
+        """The likelihood as one-step methods see it: free weights first."""
+        if self.other is not None:
+            return self.other
+        return Linear.of_problem(self.problem, scale_free=self.scale_free)
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Column of each weight of the surface."""
+        if self.linear is None:
+            return np.arange(self.surface.d + self.surface.q)
+        return np.append(np.flatnonzero(self.linear.free), np.flatnonzero(~self.linear.free))
+
+    @property
+    def M(self) -> int:
+        """Number of sparse columns."""
+        return sum(slot.columns.stop - slot.columns.start for slot in self.sparse)
+
+    def expansion_point(self, expansion: Any) -> Any:
+        """An expansion with weights of the user's as the surface's own free weights; any other as it is."""
+        if isinstance(expansion, str | Integral):
+            return expansion if isinstance(expansion, str) else int(expansion)
+        free = self.order[: self.surface.d]
+        full = np.zeros(self.M)
+        for slot, values in self._given(expansion):
+            own = np.asarray(values)
+            own = own.astype(float) if own.dtype.kind in "fiub" else np.full(own.shape, np.nan)
+            if own.shape != slot.shape or not np.isfinite(own).all():
+                raise ValueError(
+                    f"The expansion point needs finite values of {slot.name!r} in its shape {slot.shape}, got an array "
+                    f"of shape {own.shape}."
+                )
+            full[slot.columns] = (own - slot.mean).ravel()
+        if self.scale is not None:
+            full *= np.tile(self.scale, self.M // len(self.scale))
+        return full[free]
+
+    def _given(self, expansion: Any) -> list[tuple[Slot, Any]]:
+        if not isinstance(expansion, dict):
+            if len(self.sparse) != 1:
+                names = ", ".join(repr(slot.name) for slot in self.sparse)
+                raise ValueError(f"Give the expansion point as a dict with values of {names}.")
+            return [(self.sparse[0], expansion)]
+        missing = [slot.name for slot in self.sparse if slot.name not in expansion]
+        if missing:
+            raise ValueError(f"The expansion point lacks values of {missing[0]!r}.")
+        return [(slot, expansion[slot.name]) for slot in self.sparse]
 
     @cached_property
     def prior_mean(self) -> FloatArray:
@@ -74,8 +144,14 @@ class Subject:
         if self.scale is None:
             return w
         out = w.copy()
-        basis = index < self.problem.design.M
-        out[..., basis] /= self.scale[index[basis]]
-        if self.shift is not None:
+        classes = self.M // len(self.scale)
+        basis = index < self.M
+        out[..., basis] /= np.tile(self.scale, classes)[index[basis]]
+        if self.shift is None:
+            return out
+        if classes == 1:
             out[..., ~basis] -= (out[..., basis] @ self.shift[index[basis]])[..., None]
+        else:  # one bias a class; with several classes no weight is ever left out
+            by_class = out[..., basis].reshape(*out.shape[:-1], classes, -1)
+            out[..., ~basis] -= by_class @ self.shift
         return out

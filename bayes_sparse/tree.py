@@ -1,4 +1,4 @@
-"""The outcome of a fit as an `xarray.DataTree` that ArviZ takes as it is. The only file that builds one.
+"""The outcome of a fit as an `xarray.DataTree` that ArviZ takes as it is; `eigen_tree` does it for one-step methods.
 
 Groups: ``posterior`` (draws of the terms kept and of the nuisance parameters), ``sample_stats``, ``log_likelihood``,
 ``observed_data``, ``constant_data``, and ``evidence`` with one value a basis function. The root's attribute
@@ -23,8 +23,20 @@ from bayes_sparse.limits import small_enough
 from bayes_sparse.outcome import Outcome
 from bayes_sparse.slot import Slot
 from bayes_sparse.subject import Subject
+from bayes_sparse.width import WidthSearch
 
-__all__ = ["evidence_tree", "nuts_tree", "versions"]
+__all__ = [
+    "add",
+    "assemble",
+    "evidence_tree",
+    "fixed_names",
+    "nuts_tree",
+    "put",
+    "put_fixed",
+    "unpacked",
+    "versions",
+    "with_width",
+]
 
 type Variables = dict[str, tuple[tuple[str, ...], Any]]
 
@@ -43,7 +55,7 @@ def evidence_tree(
     groups = {"evidence": _evidence(subject, approximation, outcome, attributes)}
     if draws:
         groups |= _draws(subject, approximation, outcome.state, draws, chains, rng)
-    return _assemble(subject, groups)
+    return assemble(subject, groups)
 
 
 def nuts_tree(subject: Subject, sampled: xr.DataTree, attributes: dict[str, Any]) -> xr.DataTree:
@@ -55,9 +67,15 @@ def nuts_tree(subject: Subject, sampled: xr.DataTree, attributes: dict[str, Any]
     for name in ("sample_stats", "log_likelihood"):
         if name in sampled.children:
             groups[name] = sampled[name].to_dataset()
-    tree = _assemble(subject, groups)
+    tree = assemble(subject, groups)
     tree["posterior"].attrs.update(attributes)
     return tree
+
+
+def with_width(tree: xr.DataTree, tried: WidthSearch) -> xr.DataTree:
+    """The tree with the search for a kernel's width in its evidence."""
+    evidence = tree["evidence"].to_dataset().assign(tried.variables()).assign_attrs(width=tried.best)
+    return tree.assign({"evidence": xr.DataTree(evidence)})
 
 
 @cache
@@ -67,10 +85,11 @@ def versions() -> str:
     return json.dumps({name: version(name) for name in names})
 
 
-def _assemble(subject: Subject, groups: dict[str, xr.Dataset]) -> xr.DataTree:
+def assemble(subject: Subject, groups: dict[str, xr.Dataset]) -> xr.DataTree:
+    """Add the data and what prediction needs to the groups of a fit."""
     obs = {subject.obs_dim: subject.obs}
-    dims = (subject.obs_dim,)
-    groups["observed_data"] = xr.Dataset({subject.observed: (dims, subject.problem.y)}, coords=obs)
+    dims = (subject.obs_dim, *(f"{subject.observed}_dim_{i}" for i in range(1, subject.y.ndim)))
+    groups["observed_data"] = xr.Dataset({subject.observed: (dims, subject.y)}, coords=obs)
     constant = subject.constant_data or {}
     used = {dim for dims_, _ in constant.values() for dim in dims_}
     known = {**obs, "feature": subject.settings.get("columns"), "basis": np.array(subject.names)}
@@ -104,7 +123,7 @@ def _evidence(
     subject: Subject, approximation: Approximation, outcome: Outcome, attributes: dict[str, Any]
 ) -> xr.Dataset:
     """One value a basis function, in the user's units; pruned ones have zero mean and infinite precision."""
-    state, M = outcome.state, subject.problem.design.M
+    state, M = outcome.state, subject.M
     index = state.index
     basis = index < M
     factor = subject.in_users_units(_factor(state).T, index).T
@@ -134,23 +153,35 @@ def _evidence(
         "theta": (("nuisance",), state.theta),
         "history": (("iteration",), np.asarray(outcome.history)),
     }
-    for slot in subject.fixed:
-        inside = (index >= slot.columns.start) & (index < slot.columns.stop)
-        dims = slot.dims if slot.dims is not None else tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
-        _add(variables, slot.name, dims, mean[inside].reshape(slot.shape))
-        _add(variables, f"{slot.name}_sd", dims, sd[inside].reshape(slot.shape))
-    for name, value in subject.unpack(state.theta).items():
-        value = np.asarray(value)
-        _add(variables, name, tuple(f"{name}_dim_{i}" for i in range(value.ndim)), value)
+    put_fixed(variables, subject, mean, sd, index, state.theta)
     if subject.hyper_points is not None:
         points = subject.hyper_points(spread(alpha, np.inf))
         variables |= {name: point for name, point in points.items() if name not in variables}
-    labels = np.array([*subject.names, *_fixed_names(subject)])[index]
+    labels = np.array([*subject.names, *fixed_names(subject)])[index]
     coords = {"basis": np.array(subject.names), "coordinate": labels}
     return xr.Dataset(variables, coords=coords, attrs={"approximation": approximation.name, **attributes})
 
 
-def _add(variables: Variables, name: str, dims: tuple[str, ...], values: NDArray[Any]) -> None:
+def put_fixed(
+    variables: Variables,
+    subject: Subject,
+    mean: FloatArray,
+    sd: FloatArray,
+    index: NDArray[np.intp],
+    theta: FloatArray,
+) -> None:
+    """Point values of the fixed weights (with their sd) and of the nuisance parameters, under the user's names."""
+    for slot in subject.fixed:
+        inside = (index >= slot.columns.start) & (index < slot.columns.stop)
+        dims = slot.dims if slot.dims is not None else tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
+        add(variables, slot.name, dims, mean[inside].reshape(slot.shape))
+        add(variables, f"{slot.name}_sd", dims, sd[inside].reshape(slot.shape))
+    for name, value in subject.unpack(theta).items():
+        value = np.asarray(value)
+        add(variables, name, tuple(f"{name}_dim_{i}" for i in range(value.ndim)), value)
+
+
+def add(variables: Variables, name: str, dims: tuple[str, ...], values: NDArray[Any]) -> None:
     """A variable of the user's under its own name, or beside ours where the name is taken (a dispersion "alpha")."""
     variables[name if name not in variables else f"{name}_point"] = (dims, values)
 
@@ -177,8 +208,8 @@ def _draws(
     variables: Variables = {}
     reported = (subject.in_users_units(w, index) + subject.prior_mean[index]).reshape(*shape, len(index))
     for slot in (*subject.sparse, *subject.fixed):
-        _put(variables, coords, slot, reported, index)
-    for name, values in _unpacked(subject, theta).items():
+        put(variables, coords, slot, reported, index)
+    for name, values in unpacked(subject, theta).items():
         extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
         variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
     log_q = -0.5 * (np.sum(z**2, axis=1) + len(index) * np.log(2 * np.pi) - state.posterior.log_determinant)
@@ -202,7 +233,7 @@ def _draws(
     return groups
 
 
-def _put(variables: Variables, coords: dict[str, Any], slot: Slot, draws: FloatArray, index: NDArray[np.intp]) -> None:
+def put(variables: Variables, coords: dict[str, Any], slot: Slot, draws: FloatArray, index: NDArray[np.intp]) -> None:
     """A variable's draws under its own name; of a vector only the entries kept, so that no draw is a constant zero."""
     inside = (index >= slot.columns.start) & (index < slot.columns.stop)
     own, position = draws[..., inside], index[inside] - slot.columns.start
@@ -231,7 +262,8 @@ def _draw_theta(approximation: Approximation, state: State, count: int, rng: np.
     return np.asarray(state.theta + sd * rng.standard_normal((count, m)))
 
 
-def _unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:
+def unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:
+    """Draws of the nuisance parameters on their own scale, by name."""
     if not theta.shape[1]:
         return {}
     rows = [subject.unpack(row) for row in theta]
@@ -258,7 +290,7 @@ def _undo_standardising(subject: Subject, posterior: xr.Dataset) -> xr.Dataset:
     assert subject.scale is not None
     scale = xr.DataArray(subject.scale, dims="basis", coords={"basis": posterior["basis"]})
     posterior = posterior.assign(w=posterior["w"] / scale)
-    if "alpha" in posterior:
+    if "alpha" in posterior and "basis" in posterior["alpha"].dims:
         posterior = posterior.assign(alpha=posterior["alpha"] * scale**2)
     if subject.shift is not None and "bias" in posterior:
         shift = xr.DataArray(subject.shift, dims="basis", coords={"basis": posterior["basis"]})
@@ -266,7 +298,8 @@ def _undo_standardising(subject: Subject, posterior: xr.Dataset) -> xr.Dataset:
     return posterior
 
 
-def _fixed_names(subject: Subject) -> list[str]:
+def fixed_names(subject: Subject) -> list[str]:
+    """One name a fixed weight."""
     names: list[str] = []
     for slot in subject.fixed:
         size = int(np.prod(slot.shape))

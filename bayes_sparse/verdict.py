@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 
 import numpy as np
 
+from bayes_sparse.one_step import EigenOutcome
 from bayes_sparse.outcome import Outcome, Status
 from bayes_sparse.problem import Problem
+from bayes_sparse.subject import Subject
 
-__all__ = ["FitWarning", "judge", "warn"]
+__all__ = ["FitWarning", "judge", "judge_one_step", "warn", "warn_one_step"]
+
+
+_ASTRAY = 10.0  # nats between the evidence at the expansion point and at the mode: the likelihood is not quadratic
+_NEAR_FLOOR = float(np.log(100.0))  # above the least noise a search may reach
+_log = logging.getLogger("bayes_sparse")
 
 
 class FitWarning(UserWarning):
     """Something about a fit that its user should know before trusting it."""
+
+
+_MEANING: dict[str, str] = {
+    "null": "No basis function pays for itself: the answer is the model without any (bias only).",
+    "separable": (
+        "The terms kept separate the classes perfectly: only the prior holds their weights, and probabilities "
+        "near 0 and 1 should not be taken literally; check with method='nuts'."
+    ),
+}
 
 
 def judge(problem: Problem, outcome: Outcome) -> Status:
@@ -43,7 +60,7 @@ def _separates(problem: Problem, outcome: Outcome) -> bool:
 def warn(status: Status, problem: Problem, outcome: Outcome, method: str) -> None:
     """Tell the user what the word means and what to do about it."""
     used, n = float(outcome.state.gamma.sum()), problem.design.n
-    message = {
+    message = _MEANING.get(status) or {
         "max_iterations": (
             f"The method {method!r} did not converge within its limit of iterations (objective "
             f"{outcome.state.objective:.4g}); raise max_iterations or tolerance."
@@ -52,16 +69,65 @@ def warn(status: Status, problem: Problem, outcome: Outcome, method: str) -> Non
             f"The noise has collapsed: the fit explains the data exactly with {used:.0f} of {n} degrees of freedom, "
             "and its intervals mean nothing; raise `smoothness` or offer fewer basis functions."
         ),
-        "null": "No basis function pays for itself: the answer is the model without any (bias only).",
-        "separable": (
-            "The terms kept separate the classes perfectly: only the prior holds their weights, and probabilities "
-            "near 0 and 1 should not be taken literally; check with method='nuts'."
-        ),
     }.get(status)
     if message is None and used > 0.5 * n:
         message = (
             f"The fit uses up the data: {used:.0f} degrees of freedom for {n} observations; its intervals are too "
             "narrow; raise `smoothness` or offer fewer basis functions."
+        )
+    if message is not None:
+        warnings.warn(message, FitWarning, stacklevel=4)
+
+
+def judge_one_step(subject: Subject, outcome: EigenOutcome) -> Status:
+    """How a one-step method ended, in a word."""
+    surface, used = subject.surface, float(outcome.gamma.sum())
+    if not outcome.peak.converged:
+        return "max_iterations"
+    # The noise comes from a ridge, which keeps it from the floor itself.
+    near_floor = bool(np.any(outcome.quadratic.theta <= surface.theta_bounds[:, 0] + _NEAR_FLOOR))
+    if near_floor or (surface.theta.size and used > 0.9 * surface.n):
+        return "noise_collapsed"
+    fixed = subject.order[surface.d :]
+    if surface.d and not outcome.kept.any() and not (fixed < subject.M).any():
+        return "null"
+    return "separable" if outcome.peak.look.separates else "converged"
+
+
+def warn_one_step(status: Status, subject: Subject, outcome: EigenOutcome) -> None:
+    """Tell the user what the word means, and whether the quadratic stands for the likelihood."""
+    surface, used = subject.surface, float(outcome.gamma.sum())
+    if outcome.eigen.dropped:
+        _log.info(
+            "The likelihood is not log-concave: %d of %d directions along which it curves upwards were dropped.",
+            outcome.eigen.dropped,
+            surface.d,
+        )
+    if outcome.quadratic.separates:
+        _log.info(
+            "The basis functions separate the classes: without a prior there is no most likely point, and what is kept "
+            "depends on the one chosen by `expansion`."
+        )
+    message = _MEANING.get(status) or {
+        "max_iterations": "The last step did not converge: the likelihood may have no maximum near the expansion.",
+        "noise_collapsed": (
+            f"The noise has collapsed: the fit explains the data exactly with {used:.0f} of {surface.n} degrees of "
+            "freedom, and its intervals mean nothing; offer fewer basis functions."
+        ),
+    }.get(status)
+    if message is None and used > 0.5 * surface.n:
+        message = (
+            f"The fit uses up the data: {used:.0f} degrees of freedom for {surface.n} observations; its intervals are "
+            "too narrow; offer fewer basis functions."
+        )
+    gap = outcome.log_evidence - outcome.log_evidence_mode
+    if message is None and abs(gap) > _ASTRAY:
+        message = (
+            f"The small gradient dropped at the expansion point is worth {gap:.0f} nats of log_evidence; read "
+            "log_evidence_mode, which is exact here, or use expansion='zero', where nothing is dropped."
+            if subject.linear is not None and subject.linear.normal
+            else f"The quadratic at the expansion point misjudges the evidence by {gap:.0f} nats: the likelihood is "
+            "far from quadratic between there and the answer; expansion='evidence' is safer."
         )
     if message is not None:
         warnings.warn(message, FitWarning, stacklevel=4)

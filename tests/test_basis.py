@@ -181,10 +181,15 @@ def test_what_a_function_must_give(function, message):
     assert function.__name__ in str(error.value)
 
 
-@pytest.mark.parametrize("width", [0, -1.0, np.nan, np.inf, "wide", None])
+@pytest.mark.parametrize("width", [0, -1.0, np.nan, np.inf, "wide", "Evidence", None])
 def test_an_rbf_needs_a_width(width):
-    with pytest.raises(ValueError, match="rbf needs a width > 0 in the units of X"):
+    with pytest.raises(ValueError, match="rbf needs a width > 0 in the units of X, or width='evidence'"):
         bs.basis.rbf(width=width)
+
+
+def test_a_width_still_to_be_found_has_no_kernel():
+    with pytest.raises(ValueError, match=r"no width yet.* then pass the number as rbf\(width=\.\.\.\)"):
+        bs.basis.rbf(width="evidence").matrix(NEW, X)
 
 
 @pytest.mark.parametrize(

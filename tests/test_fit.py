@@ -24,7 +24,8 @@ def test_the_signature_is_the_contract():
     parameters = inspect.signature(bs.fit).parameters
     defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
     assert list(parameters)[:2] == ["model", "data"]
-    assert all(p.kind is p.KEYWORD_ONLY for name, p in parameters.items() if name not in ("model", "data"))
+    assert all(p.kind is p.KEYWORD_ONLY for name, p in parameters.items() if name not in ("model", "data", "settings"))
+    assert parameters["settings"].kind is inspect.Parameter.VAR_KEYWORD
     assert defaults == {
         "data": None,
         "method": "evidence",

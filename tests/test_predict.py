@@ -230,3 +230,75 @@ def test_a_fit_that_kept_nothing_still_predicts(basis):
         warnings.simplefilter("error")
         prediction = bs.predict(tree, Z[:4])
     np.testing.assert_allclose(prediction["mean"], tree["evidence"]["bias"])
+
+
+# --- one-step methods ------------------------------------------------------------------------------------------------
+
+ONE_STEP = {
+    "GREVM": ("ard_gaussian", "revm"),
+    "LREVM": ("laplace_eigen", "revm"),
+    "R_0": ("ard_gaussian", "full_matrix"),
+}
+
+
+@pytest.mark.parametrize("likelihood", TARGETS)
+@pytest.mark.parametrize("system", ONE_STEP)
+def test_a_one_step_fit_predicts_like_its_draws(system, likelihood):
+    """The moments of all weights stand for their draws: exactly for a mean, nearly for what bends the predictor."""
+    model, method = ONE_STEP[system]
+    settings = {"method": method, "likelihood": likelihood, "draws": DRAWS // 4, "random_seed": 3}
+    tree = bs.fit(model, (X, TARGETS[likelihood]), **settings)
+    eta = predictors(tree, NEW)
+    prediction = bs.predict(tree, NEW)
+    if likelihood == "bernoulli":
+        level, found = expit(eta), prediction["probability"].sel({"class": 1})
+        np.testing.assert_allclose(prediction["probability"].sum("class"), 1.0, rtol=1e-12)
+    else:
+        level, found = eta if likelihood in ("normal", "student_t") else np.exp(eta), prediction["mean"]
+        assert np.all(prediction["sd"] > 0)
+    error = level.std(axis=1) / np.sqrt(DRAWS)
+    skew = 0.0 if system != "LREVM" or likelihood in ("normal", "student_t") else 0.02  # its draws are not normal
+    assert np.all(np.abs(found - level.mean(axis=1)) < 5 * error + skew * level.mean(axis=1) + 1e-9)
+
+
+@pytest.mark.parametrize("system", ONE_STEP)
+def test_a_normal_one_step_prediction_by_hand(system):
+    """Mean and covariance of all weights from the group evidence, in the user's units, plus the noise."""
+    model, method = ONE_STEP[system]
+    tree = bs.fit(model, (X, TARGETS["normal"]), method=method, draws=0)
+    evidence = tree["evidence"]
+    ahead = np.column_stack([NEW, np.ones(len(NEW))])
+    assert evidence["coordinate"].to_numpy().tolist() == ["x0", "x1", "x2", "bias"]
+    factor = evidence["covariance_factor"].to_numpy()
+    prediction = bs.predict(tree, NEW)
+    np.testing.assert_allclose(prediction["mean"], ahead @ evidence["coordinate_mean"].to_numpy(), rtol=1e-10)
+    variance = np.sum((ahead @ factor) ** 2, axis=1) + evidence["sigma"].item() ** 2
+    np.testing.assert_allclose(prediction["sd"], np.sqrt(variance), rtol=1e-10)
+
+
+def test_several_classes_have_names_and_probabilities():
+    y = np.array(["low", "middle", "top"])[np.digitize(ETA + 0.3 * RNG.standard_normal(N), [-0.5, 0.5])]
+    table = pd.DataFrame(X, columns=NAMES, index=pd.Index(range(100, 100 + N), name="who"))
+    tree = bs.fit("ard_gaussian", (table, y), method="revm", likelihood="categorical", draws=0)
+    prediction = bs.predict(tree, table)
+    assert prediction["probability"].dims == ("who", "class")
+    assert prediction["class"].to_numpy().tolist() == ["low", "middle", "top"]
+    assert prediction["who"].to_numpy().tolist() == list(range(100, 100 + N))
+    np.testing.assert_allclose(prediction["probability"].sum("class"), 1.0, rtol=1e-12)
+    assert np.mean(prediction["label"] == y) > 0.7
+    again, other = (bs.predict(tree, table, random_seed=s)["probability"] for s in (0, 1))
+    np.testing.assert_array_equal(again, prediction["probability"])
+    np.testing.assert_allclose(other, again, atol=0.05)  # the average over 1000 draws
+    with pytest.raises(ValueError, match="With several classes there is no `offset`"):
+        bs.predict(tree, table, offset=np.zeros(N))
+
+
+def test_one_step_kernels_far_from_the_data_fall_back_to_the_bias():
+    x = np.linspace(-3, 3, 60)[:, None]
+    y = np.sin(2 * x[:, 0]) + 0.1 * RNG.standard_normal(60)
+    tree = bs.fit("ard_gaussian", (x, y), method="revm", basis=bs.basis.rbf(0.6), draws=0)
+    with pytest.warns(UserWarning, match="1 of 2 rows lie far from every relevance vector"):
+        prediction = bs.predict(tree, [[0.0], [50.0]])
+    np.testing.assert_allclose(prediction["mean"][1], tree["evidence"]["bias"])
+    wider = bs.predict(tree, [[0.0], [50.0]], augment=True)
+    assert wider["sd"][1] > 2 * prediction["sd"][1]

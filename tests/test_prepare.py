@@ -42,7 +42,7 @@ def test_auto_decides_where_there_is_no_doubt(y, expected):
     [
         (COUNT, ["whole numbers", "'normal'", "'poisson'", "'negative_binomial'"]),
         (CLASS.astype(float), ["2 distinct values", "'bernoulli'", "'normal'"]),
-        (np.array(["a", "b", "c"])[np.arange(N) % 3], ["3 labels", "two classes"]),
+        (np.array(["a", "b", "c"])[np.arange(N) % 3], ["3 labels", "'categorical'", "into two"]),
     ],
     ids=["counts", "two floats", "three strings"],
 )

@@ -1,11 +1,14 @@
 """The table of relevance."""
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 
 import bayes_sparse as bs
+
+mpl.use("Agg")
 
 RNG = np.random.default_rng(31)
 NAMES = [f"gene {i}" for i in range(12)]
@@ -68,3 +71,94 @@ def test_a_tree_without_evidence_is_refused(tree):
     bare = tree.drop_nodes("evidence")
     with pytest.raises(ValueError, match=r"no group 'evidence'.*az\.summary"):
         bs.relevance(bare)
+
+
+# --- one-step methods: directions beside weights ---------------------------------------------------------------------
+
+DIRECTIONS = ["h", "u_expansion", "alpha", "u_mode", "u_mean", "u_sd", "gamma", "relevant"]
+SOME = X[NAMES[:8]]
+
+
+@pytest.fixture(scope="module", params=["ard_gaussian", "laplace_eigen"])
+def turned(request):
+    """With so much noise that some directions are lost in it."""
+    noisy = Y + 4.0 * np.random.default_rng(2).standard_normal(100)
+    return bs.fit(request.param, (SOME, noisy), method="revm", draws=0)
+
+
+def test_the_table_of_directions(turned):
+    table, evidence = bs.relevance(turned, space="eigen"), turned["evidence"]
+    assert table.index.name == "direction"
+    assert list(table.columns) == DIRECTIONS
+    assert sorted(table.index) == list(range(1, 9))
+    assert len(table) == evidence.attrs["directions"]
+    assert int(table["relevant"].sum()) == evidence.attrs["directions_kept"]
+    np.testing.assert_allclose(table["gamma"].sum(), evidence.attrs["degrees_of_freedom"])
+    for name in DIRECTIONS:
+        np.testing.assert_array_equal(table[name].sort_index(), evidence[name])
+
+
+def test_the_most_relevant_directions_come_first(turned):
+    table = bs.relevance(turned, space="eigen")
+    assert 0 < table["relevant"].sum() < 8
+    assert table["relevant"].is_monotonic_decreasing
+    kept = table[table["relevant"]]
+    assert (np.sqrt(kept["h"]) * kept["u_mode"].abs()).is_monotonic_decreasing
+    pruned = table[np.isinf(table["alpha"])]
+    assert (pruned["h"] * pruned["u_expansion"] ** 2 <= 1).all()
+    assert (pruned[["u_mode", "u_mean", "u_sd", "gamma"]] == 0).all().all()
+
+
+def test_the_weights_of_a_one_step_method_have_no_precision(turned):
+    """No weight is pruned, directions are: each has a mean and an sd, and nothing else of its own."""
+    table = bs.relevance(turned)
+    assert table.index.name == "basis"
+    assert list(table.columns) == ["mean", "sd", "relevant"]
+    assert set(table.index) == set(NAMES[:8])
+    assert table.index[0] == "gene 7"
+    assert table["relevant"].all()
+    assert (table["mean"].abs() / table["sd"]).is_monotonic_decreasing
+    np.testing.assert_array_equal(table.loc[NAMES[:8], "mean"], turned["evidence"]["mean"])
+    pd.testing.assert_frame_equal(table, bs.relevance(turned, space="weights"))
+
+
+def test_a_tree_read_back_gives_the_same_directions(turned, tmp_path):
+    turned.to_netcdf(tmp_path / "fit.nc")
+    with xr.open_datatree(tmp_path / "fit.nc") as back:
+        pd.testing.assert_frame_equal(bs.relevance(back, space="eigen"), bs.relevance(turned, space="eigen"))
+
+
+def test_spaces_that_are_not_there(tree, turned):
+    with pytest.raises(ValueError, match=r"directions of a one-step method \(method='revm'\); this has none"):
+        bs.relevance(tree, space="eigen")
+    with pytest.raises(ValueError, match=r"`space` is 'weights' or 'eigen', got 'kernel'"):
+        bs.relevance(turned, space="kernel")
+    with pytest.raises(ValueError, match=r"no group 'evidence'.*az\.summary"):
+        bs.relevance(turned.drop_nodes("evidence"), space="eigen")
+
+
+def test_a_fit_that_kept_no_direction_has_no_relevant_weight():
+    wave = np.cos(2 * np.pi * np.arange(100)[:, None] / 100 * np.array([1, 2]))
+    with pytest.warns(bs.FitWarning, match="No basis function pays"):
+        empty = bs.fit("laplace_eigen", (wave, np.arange(100) % 4 + 0.5), draws=0)
+    assert not bs.relevance(empty)["relevant"].any()
+    assert not bs.relevance(empty, space="eigen")["relevant"].any()
+
+
+def test_weights_of_a_one_step_method_are_drawn(turned):
+    ax = bs.plot_relevance(turned)
+    assert [text.get_text() for text in ax.get_yticklabels()] == bs.relevance(turned).index.tolist()
+    assert ax.get_title() == "8 of 8 terms kept"
+
+
+def test_weights_of_several_classes_are_drawn():
+    kind = pd.Series(np.digitize(Y + RNG.standard_normal(100), [-2, 2]), name="kind")
+    several = bs.fit("ard_gaussian", (SOME, kind), method="revm", likelihood="categorical", draws=0)
+    ax = bs.plot_relevance(several)
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    assert len(labels) == 20
+    assert all(label.startswith("gene ") and label.endswith(("[0]", "[1]", "[2]")) for label in labels)
+    points = np.asarray(ax.containers[0][0].get_xdata(), dtype=float)
+    mean = bs.relevance(several).loc[labels, "mean"].to_numpy()
+    scale = np.array([SOME[label[:6]].std(ddof=0) for label in labels])
+    np.testing.assert_allclose(points, mean * scale)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bayes_sparse.methods.em import EM
+from bayes_sparse.methods.full_matrix import FullMatrix
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.methods.revm import REVM
 from bayes_sparse.methods.sequential import Sequential
 
-__all__ = ["EM", "NUTS", "MacKay", "Sequential"]
+__all__ = ["EM", "NUTS", "REVM", "FullMatrix", "MacKay", "Sequential"]

@@ -65,6 +65,7 @@ class Sequential:
     noise: tuple[float, ...] = (0.3,)
 
     needs_flat_hyper: ClassVar[bool] = True  # with a proper Gamma prior no precision is infinite: nothing to delete
+    priors: ClassVar[tuple[str, ...]] = ("gaussian",)
 
     def __call__(self, problem: Problem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""

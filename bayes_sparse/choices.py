@@ -1,0 +1,132 @@
+"""What the user chose - model, method, their settings - checked before any arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pymc as pm
+
+from bayes_sparse import registry
+from bayes_sparse.methods.full_matrix import FullMatrix
+from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.methods.revm import REVM
+from bayes_sparse.models import Declared
+from bayes_sparse.one_step import Prior
+from bayes_sparse.priors import Gaussian, Laplace
+
+__all__ = ["PRIORS", "check_choices", "checked_hyper", "choose_method", "choose_model", "count", "with_settings"]
+
+PRIORS: dict[str, Prior] = {"gaussian": Gaussian(), "laplace": Laplace()}
+
+
+def choose_model(model: str | Any | pm.Model) -> Any:
+    """The model object behind a name, an object or a `pm.Model`."""
+    chosen: Any = Declared(model) if isinstance(model, pm.Model) else model
+    if isinstance(model, str):
+        chosen = registry.lookup("bayes_sparse.models", model, "model")()
+    if isinstance(chosen, type) or not (isinstance(chosen, Declared) or hasattr(chosen, "subject")):
+        raise TypeError(
+            f"The model must be a name ({', '.join(registry.options('bayes_sparse.models'))}), an object of "
+            f"bayes_sparse.models or a pm.Model, not {chosen!r}."
+        )
+    return chosen
+
+
+def choose_method(method: str | Any, model: Any, hyper: tuple[float, float] | None) -> Any:
+    """The method object behind a name or an object."""
+    proper = hyper is not None and hyper[1] > 0
+    if isinstance(method, str) and method == "evidence":
+        method = "mackay" if proper and model.default_method == "sequential" else model.default_method
+    chosen = registry.lookup("bayes_sparse.methods", method, "method")() if isinstance(method, str) else method
+    if isinstance(chosen, type) or not callable(chosen):
+        raise TypeError(
+            f"The method must be a name ({', '.join(registry.options('bayes_sparse.methods'))}) or an object of "
+            f"bayes_sparse.methods, not {chosen!r}."
+        )
+    return chosen
+
+
+def check_choices(model: Any, method: Any, hyper: tuple[float, float] | None) -> None:
+    """Refuse a method that cannot fit the model, or cannot use the hyper-prior."""
+    if isinstance(method, NUTS):
+        if hyper is not None and not (hyper[0] > 0 and hyper[1] > 0):
+            a, b = model.proper_hyper
+            raise ValueError(
+                f"hyper={hyper} is an improper prior: the posterior under NUTS would be improper too; a proper "
+                f"neighbour is hyper=({a:g}, {b:g})."
+            )
+        return
+    _check_prior(method, model)
+    if hyper is not None and hyper[0] > 0 and hyper[1] == 0:
+        raise ValueError(
+            f"hyper={hyper} drives every precision to infinity; give b > 0 too, or hyper=None for a flat one."
+        )
+    if hyper is not None and hyper[1] > 0 and method.needs_flat_hyper:
+        other = "leave out `hyper`" if isinstance(method, REVM | FullMatrix) else "use method='mackay' or 'em'"
+        raise ValueError(
+            f"The method {registry.name_of(method)!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no "
+            f"precision is ever infinite, so there is nothing to add or delete; {other}."
+        )
+
+
+def _check_prior(method: Any, model: Any) -> None:
+    """Refuse a method that does not know the model's prior or its coordinates."""
+    name, one_step = registry.name_of(method), isinstance(method, REVM | FullMatrix)
+    if model.prior not in method.priors or (model.coordinates == "eigen" and not one_step):
+        raise ValueError(
+            f"The method {name!r} finds the precisions of a normal prior"
+            f"{'' if one_step else ' on the weights themselves'}; a {model.prior} prior"
+            f"{' on eigen-coordinates' if model.coordinates == 'eigen' else ''} is fitted by method='revm' or sampled "
+            "by method='nuts'."
+        )
+
+
+def with_settings(
+    model: Any, method: Any, settings: dict[str, Any], limits: dict[str, int | float | None]
+) -> tuple[Any, Any]:
+    """Model and method with the settings given by name, each to the one that has it."""
+    known = {field.name for field in fields(method)}
+    given = {name: value for name, value in limits.items() if value is not None}
+    if "max_iterations" in given:
+        given["max_iterations"] = count("max_iterations", given["max_iterations"], 1)
+    if "tolerance" in given and not given["tolerance"] > 0:
+        raise ValueError(f"`tolerance` must be positive (in nats), got {given['tolerance']}.")
+    if isinstance(method, NUTS) and given:
+        raise ValueError("NUTS has draws and chains, not iterations: leave out max_iterations and tolerance.")
+    of_method = {name: value for name, value in (given | settings).items() if name in known}
+    of_model = {name: value for name, value in settings.items() if name not in known}
+    own = {field.name for field in fields(model)} - {"model", "weights"}
+    unknown = [name for name in (given | of_model) if name not in known | own]
+    if unknown:
+        raise TypeError(
+            f"Neither the method {registry.name_of(method)!r} nor the model has a setting {unknown[0]!r}; the method "
+            f"has {', '.join(sorted(known)) or 'none'}, the model {', '.join(sorted(own)) or 'none'}."
+        )
+    return (replace(model, **of_model) if of_model else model), (replace(method, **of_method) if of_method else method)
+
+
+def checked_hyper(hyper: tuple[float, float] | None) -> tuple[float, float] | None:
+    """The hyper-prior as two floats, or None."""
+    if hyper is None:
+        return None
+    try:
+        a, b = (float(value) for value in hyper)
+    except (TypeError, ValueError):
+        raise ValueError(f"`hyper` is the pair (a, b) of a Gamma prior on the precisions, got {hyper!r}.") from None
+    if not (np.isfinite([a, b]).all() and a >= 0 and b >= 0):
+        raise ValueError(f"`hyper` needs a >= 0 and b >= 0, got ({a:g}, {b:g}).")
+    return a, b
+
+
+def count(name: str, value: Any, least: int) -> int:
+    """A whole number, not too small."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.number)
+        or int(value) != value
+        or value < least
+    ):
+        raise ValueError(f"`{name}` must be a whole number >= {least}, got {value!r}.")
+    return int(value)

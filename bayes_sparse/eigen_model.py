@@ -1,0 +1,76 @@
+"""The PyMC declaration that models on eigen-coordinates share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayes_sparse.design import FloatArray
+from bayes_sparse.eigen import eigen_coordinates
+from bayes_sparse.expansion import check_expansion, expand
+from bayes_sparse.methods.revm import REVM
+from bayes_sparse.named import bias_sd, kept_precision, observe, standardised
+from bayes_sparse.prepare import Prepared
+from bayes_sparse.subject import Subject
+
+__all__ = ["declare_eigen", "directions_of"]
+
+
+def declare_eigen(data: Prepared, Q: FloatArray, wide: float | None, draw: Callable[[], Any]) -> pm.Model:
+    """Declare ``w = Q' u`` with a prior on each u.
+
+    Parameters
+    ----------
+    data : Prepared
+        Data and basis.
+    Q : array (r, free weights)
+        Directions.
+    wide : float, optional
+        Sd of the bias's prior, None for the likelihood's own.
+    draw : callable
+        Makes u, with the dim "direction", inside the model.
+    """
+    Phi, sd = standardised(data), bias_sd(data, wide)
+    coords: dict[str, Any] = {
+        data.table.obs_dim: data.table.rows,
+        "basis": data.names,
+        "direction": np.arange(1, len(Q) + 1),
+    }
+    with pm.Model(coords=coords) as model:
+        u = draw()
+        if data.likelihood.name == "categorical":
+            assert data.classes is not None
+            model.add_coord("class", data.classes)
+            w = pm.Deterministic("w", (Q.T @ u).reshape((len(data.classes), -1)), dims=("class", "basis"))
+            eta = pm.math.dot(Phi, w.T)
+            bias_dims: str | None = "class"
+        else:
+            free = ~data.kept
+            w = pt.zeros(len(data.names))[free].set(Q.T @ u)
+            eta = data.offset + pm.math.dot(Phi[:, free] @ Q.T, u)
+            if data.kept.any():
+                kept = pm.Normal("kept", 0.0, tau=kept_precision(data, sd))
+                w, eta = w[data.kept].set(kept), eta + pm.math.dot(Phi[:, data.kept], kept)
+            pm.Deterministic("w", w, dims="basis")
+            bias_dims = None
+        if data.basis.bias:
+            eta = eta + pm.Normal("bias", 0.0, sd, dims=bias_dims)
+        observe(data, eta)
+    return model
+
+
+def directions_of(subject: Subject, expansion: Any, most: int | None) -> tuple[FloatArray, FloatArray]:
+    """Curvatures h and eigenvectors Q of the Hessian where the likelihood is expanded, the most curved first."""
+    check_expansion(expansion)
+    surface, rotation = subject.surface.reduced()
+    point = subject.expansion_point(expansion)
+    if rotation is not None and isinstance(point, np.ndarray):
+        point = rotation @ point
+    quadratic = expand(surface, point, REVM().ridge, lambda *_: None)
+    eigen = eigen_coordinates(quadratic, surface.fixed_precision(quadratic.theta))
+    Q = eigen.Q[:most]
+    return eigen.h[:most], Q if rotation is None else Q @ rotation

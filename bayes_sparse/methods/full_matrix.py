@@ -1,0 +1,65 @@
+"""The evidence maximised over every prior covariance: the honest limit of more freedom.
+
+For the quadratic model with centre w0 and curvature H the best normal prior has covariance ``(1 - 1/s)+ w0 w0'`` with
+``s = w0'H w0``: of rank one. The posterior mean is ``(1 - 1/s) w0``, so a classifier keeps the signs of maximum
+likelihood, and nothing is selected: all the freedom goes into repeating the answer that maximum likelihood gave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayes_sparse.eigen import eigen_coordinates
+from bayes_sparse.expansion import check_expansion, check_ridge, expand
+from bayes_sparse.one_step import EigenOutcome, Prior, finish
+from bayes_sparse.outcome import Report
+from bayes_sparse.surfaces import Surface
+
+__all__ = ["FullMatrix"]
+
+
+@dataclass(frozen=True)
+class FullMatrix:
+    """R_0: the prior of greatest evidence among all normal ones.
+
+    Attributes
+    ----------
+    expansion, ridge
+        As for `REVM`.
+    """
+
+    expansion: Any = None
+    ridge: float = 1e-2
+
+    needs_flat_hyper: ClassVar[bool] = True
+    priors: ClassVar[tuple[str, ...]] = ("gaussian",)
+
+    def __post_init__(self) -> None:
+        if self.expansion is not None:
+            check_expansion(self.expansion)
+        check_ridge(self.ridge)
+
+    def __call__(
+        self, surface: Surface, prior: Prior, expansion: Any, smoothness: float, report: Report
+    ) -> EigenOutcome:
+        """The closed form, as the one direction from zero to the centre of the quadratic."""
+        reduced, rotation = surface.reduced()
+        if rotation is not None and isinstance(expansion, np.ndarray):
+            expansion = rotation @ expansion
+        quadratic = expand(reduced, expansion, self.ridge, report)
+        eigen = eigen_coordinates(quadratic, reduced.fixed_precision(quadratic.theta))
+        length = float(np.linalg.norm(eigen.u))
+        if length > 0:
+            towards = eigen.u / length
+            eigen = replace(
+                eigen,
+                h=np.array([float(eigen.h @ towards**2)]),
+                u=np.array([length]),
+                Q=(towards @ eigen.Q)[None, :],
+            )
+        return finish(
+            reduced, rotation, quadratic, eigen, prior, smoothness=smoothness, octant=False, posterior="quadratic"
+        )

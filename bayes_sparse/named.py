@@ -1,0 +1,166 @@
+"""What named models share: the problem behind them, the observed variable of their declaration, what is stored."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from numpy.typing import NDArray
+
+from bayes_sparse import basis as bases
+from bayes_sparse.design import Design, FloatArray
+from bayes_sparse.likelihoods import Likelihood, compiled
+from bayes_sparse.prepare import Prepared
+from bayes_sparse.problem import Problem
+from bayes_sparse.slot import Slot
+from bayes_sparse.subject import Subject
+from bayes_sparse.surfaces import Softmax
+
+__all__ = ["bias_sd", "kept_precision", "named_subject", "observe", "standardised"]
+
+_NOISE_FLOOR = 1e-6  # of the spread of the targets: noise below it has collapsed
+_REACH = 20.0  # how far other nuisance parameters may move from their start, in logs
+
+
+def named_subject(data: Prepared, name: str, wide: float | None) -> Subject:
+    """What the evidence methods fit; ``wide`` is the sd of the bias's prior, None for the likelihood's own."""
+    n, M = data.Phi.shape
+    sd = bias_sd(data, wide)
+    extra = np.ones((n, 1)) if data.basis.bias else None
+    design = Design(data.Phi, data.shift, data.scale, extra)
+    many = data.likelihood.name == "categorical"
+    w, bias = _slots(data, M)
+    return Subject(
+        linear=None if many else _problem(data, design, sd),
+        other=_softmax(data, design, sd) if many else None,
+        y=data.y,
+        sparse=(w,),
+        fixed=(bias,) if design.q else (),
+        names=_names(data),
+        observed=data.table.target,
+        obs_dim=data.table.obs_dim,
+        obs=data.table.rows,
+        unpack=lambda theta: dict(zip(data.likelihood.nuisance, np.exp(theta), strict=True)),
+        settings={
+            "model": name,
+            "bias_sd": sd,
+            "likelihood": {"name": data.likelihood.name, **asdict(data.likelihood)},
+            "basis": bases.settings(data.basis),
+            "columns": data.table.columns,
+        },
+        shift=data.shift,
+        scale=data.scale,
+        constant_data=_stored(data),
+        interchangeable=data.basis.kernel,
+        scale_free=data.likelihood.scale_free,
+    )
+
+
+def standardised(data: Prepared) -> FloatArray:
+    """The basis functions as the prior speaks of them."""
+    Phi = np.asarray(data.Phi, dtype=float)
+    if data.shift is not None:
+        Phi = Phi - data.shift
+    return Phi if data.scale is None else Phi / data.scale
+
+
+def observe(data: Prepared, eta: Any) -> None:
+    """Nuisance parameters and the observed variable of a declaration, inside its model context."""
+    start = data.likelihood.start(data.y - data.offset)
+    nuisance = [
+        pm.LogNormal(name, np.log(value), 3.0) for name, value in zip(data.likelihood.nuisance, start, strict=True)
+    ]
+    distribution, arguments = data.likelihood.distribution(eta, *nuisance)
+    if data.weights is None:
+        observed = data.y if data.likelihood.name in ("normal", "student_t") else data.y.astype(int)
+        distribution(data.table.target, **arguments, observed=observed, dims=data.table.obs_dim)
+    else:
+        terms = pm.logp(distribution.dist(**arguments), data.y)
+        pm.Potential(data.table.target, data.weights * terms)
+
+
+def bias_sd(data: Prepared, wide: float | None) -> float:
+    """Sd of the bias's normal prior."""
+    return data.likelihood.bias_sd(data.y - data.offset) if wide is None else float(wide)
+
+
+def kept_precision(data: Prepared, sd: float) -> FloatArray:
+    """Columns the user keeps have the bias's wide prior, in units of their own size."""
+    if not data.kept.any():
+        return np.empty(0)
+    size = np.ones(data.kept.sum()) if data.scale is not None else data.Phi[:, data.kept].std(axis=0)
+    return np.where(size > 0, size, 1.0) ** 2 / sd**2
+
+
+def _problem(data: Prepared, design: Design, sd: float) -> Problem:
+    log_start = np.log(data.likelihood.start(data.y - data.offset))
+    floor = np.log(_NOISE_FLOOR) if data.likelihood.name in ("normal", "student_t") else -_REACH
+    return Problem(
+        design=design,
+        y=data.y,
+        free=np.append(~data.kept, np.zeros(design.q, dtype=bool)),
+        fixed_precision=np.append(kept_precision(data, sd), np.full(design.q, sd**-2.0)),
+        pointwise=_Pointwise(data.likelihood, data.y),
+        offset=data.offset,
+        weights=data.weights,
+        theta=log_start,
+        theta_bounds=np.stack([log_start + floor, log_start + _REACH], axis=1),
+        normal=data.likelihood.name == "normal",
+    )
+
+
+def _softmax(data: Prepared, design: Design, sd: float) -> Softmax:
+    if data.kept.any() or data.offset.any():
+        raise ValueError("With several classes there is neither `keep` nor `offset`: leave them out.")
+    assert data.classes is not None
+    C = len(data.classes)
+    return Softmax(design, data.y.astype(int), C, np.full(C * design.q, sd**-2.0), data.weights)
+
+
+def _slots(data: Prepared, M: int) -> tuple[Slot, Slot]:
+    coords: dict[str, NDArray[Any]] = {"basis": np.array(data.names)}
+    if data.likelihood.name != "categorical":
+        w = Slot("w", (M,), ("basis",), coords, slice(0, M), np.zeros(M))
+        return w, Slot("bias", (), (), {}, slice(M, M + 1), np.zeros(()))
+    assert data.classes is not None
+    C, label = len(data.classes), {"class": data.classes}
+    w = Slot("w", (C, M), ("class", "basis"), {**label, **coords}, slice(0, C * M), np.zeros((C, M)))
+    return w, Slot("bias", (C,), ("class",), label, slice(C * M, C * M + C), np.zeros(C))
+
+
+def _names(data: Prepared) -> list[str]:
+    if data.likelihood.name != "categorical" or data.classes is None:
+        return data.names
+    return [f"{name}[{label}]" for label in data.classes for name in data.names]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pointwise:
+    """The likelihood along the predictor at the data; compiled when it is first called, which a normal one never is."""
+
+    likelihood: Likelihood
+    y: FloatArray
+
+    def __call__(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
+        return tuple(compiled(self.likelihood)(eta, self.y, *theta))
+
+
+def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Arrays that prediction needs: how inputs were standardised, and the training rows under the kernels."""
+    stored: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    if data.classes is not None:
+        stored["classes"] = (("class",), data.classes)
+    if data.weights is not None:
+        stored["weights"] = ((data.table.obs_dim,), data.weights)
+    if data.offset.any():
+        stored["offset"] = ((data.table.obs_dim,), data.offset)
+    if data.scale is not None:
+        stored["basis_scale"] = (("basis",), np.tile(data.scale, len(_names(data)) // len(data.names)))
+    if data.basis.kernel:
+        stored["X"] = ((data.table.obs_dim, "feature"), np.asarray(data.table.X, dtype=float))
+        if data.input_shift is not None and data.input_scale is not None:
+            stored["input_shift"] = (("feature",), data.input_shift)
+            stored["input_scale"] = (("feature",), data.input_scale)
+    return stored

@@ -1,0 +1,58 @@
+"""Normal priors on the eigenvectors of the likelihood's Hessian: the ARD Gaussian in other coordinates.
+
+As `laplace_eigen`, with ``u ~ Normal(0, 1 / sqrt(alpha))`` and ``alpha ~ h Gamma(a, b)``. Its one-step evidence fit is
+GREVM, the same as ``fit("ard_gaussian", ..., method="revm")``; declared by itself so that NUTS can sample that model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayes_sparse.eigen_model import declare_eigen, directions_of
+from bayes_sparse.named import named_subject
+from bayes_sparse.prepare import Prepared
+from bayes_sparse.subject import Subject
+
+__all__ = ["GaussianEigen"]
+
+
+@dataclass(frozen=True)
+class GaussianEigen:
+    """The normal model on eigen-coordinates.
+
+    Attributes
+    ----------
+    bias_sd, expansion, directions
+        As for `LaplaceEigen`.
+    """
+
+    bias_sd: float | None = None
+    expansion: Any = "ridge"
+    directions: int | None = None
+
+    default_method: ClassVar[str] = "revm"
+    prior: ClassVar[str] = "gaussian"
+    coordinates: ClassVar[str] = "eigen"
+    # A Cauchy prior of scale 1 in units of the likelihood's own sd along a direction: heavy tails, and proper.
+    proper_hyper: ClassVar[tuple[float, float]] = (0.5, 0.5)
+
+    def subject(self, data: Prepared) -> Subject:
+        """What the evidence methods fit."""
+        return named_subject(data, "gaussian_eigen", self.bias_sd)
+
+    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: bool = False) -> pm.Model:
+        """The same model as PyMC sees it; parameters as for `LaplaceEigen.declare`."""
+        h, Q = directions_of(self.subject(data), self.expansion, self.directions)
+
+        def draw() -> Any:
+            alpha = pm.Gamma("alpha", hyper[0], hyper[1] / h, dims="direction")
+            if centred:
+                return pm.Normal("u", 0.0, tau=alpha, dims="direction")
+            z = pm.Normal("z", 0.0, 1.0, dims="direction")
+            return pm.Deterministic("u", z / pt.sqrt(alpha), dims="direction")
+
+        return declare_eigen(data, Q, self.bias_sd, draw)

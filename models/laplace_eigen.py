@@ -1,0 +1,84 @@
+"""Laplace priors on the eigenvectors of the likelihood's Hessian: the relevance eigenvector machine's own model.
+
+The declaration, for features (or kernels) Phi and any likelihood::
+
+    alpha ~ sqrt(h) Gamma(a, b)            one a direction
+    u     ~ Laplace(0, 2 / alpha)          p(u) = alpha/4 exp(-alpha |u| / 2)
+    w     = Q' u
+    bias  ~ Normal(0, s0)                  wide, never pruned
+    eta   = offset + bias + Phi w
+    y     ~ likelihood(eta, nuisance)
+
+The rows of Q are the eigenvectors of minus the log-likelihood's Hessian where it was expanded, with the bias
+integrated out, the most curved first; directions along which the data say nothing are left out. Q and the curvatures h
+are computed from the data before anything is sampled: the prior knows the directions and how sharply the likelihood
+sees each, not how much of it there is. The hyper-prior is in those units, so that one choice suits all directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pymc as pm
+
+from bayes_sparse.eigen_model import declare_eigen, directions_of
+from bayes_sparse.named import named_subject
+from bayes_sparse.prepare import Prepared
+from bayes_sparse.subject import Subject
+
+__all__ = ["LaplaceEigen"]
+
+
+@dataclass(frozen=True)
+class LaplaceEigen:
+    """The Laplace model on eigen-coordinates.
+
+    Attributes
+    ----------
+    bias_sd : float, optional
+        Sd of the bias's normal prior; None for ten times the size of the targets (of 1 for a link function).
+    expansion : str, int or array
+        Where the Hessian is taken: see `bayes_sparse.methods.REVM`.
+    directions : int, optional
+        Declare at most so many directions to NUTS, the most curved ones; None for all.
+    """
+
+    bias_sd: float | None = None
+    expansion: Any = "ridge"
+    directions: int | None = None
+
+    default_method: ClassVar[str] = "revm"
+    prior: ClassVar[str] = "laplace"
+    coordinates: ClassVar[str] = "eigen"
+    # In units of the likelihood's own sd along a direction half of the prior's mass is within 1: heavy-tailed, proper.
+    proper_hyper: ClassVar[tuple[float, float]] = (1.0, 0.5)
+
+    def subject(self, data: Prepared) -> Subject:
+        """What the evidence methods fit."""
+        return named_subject(data, "laplace_eigen", self.bias_sd)
+
+    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: bool = False) -> pm.Model:
+        """The same model as PyMC sees it.
+
+        Parameters
+        ----------
+        data : Prepared
+            Data and basis.
+        hyper : (float, float)
+            Shape and rate of the Gamma prior, both positive.
+        centred : bool
+            ``u ~ Laplace(0, 2 / alpha)`` directly; else ``u = 2 z / alpha`` with z of scale 1, which NUTS explores
+            better.
+        """
+        h, Q = directions_of(self.subject(data), self.expansion, self.directions)
+
+        def draw() -> Any:
+            alpha = pm.Gamma("alpha", hyper[0], hyper[1] / np.sqrt(h), dims="direction")
+            if centred:
+                return pm.Laplace("u", 0.0, 2.0 / alpha, dims="direction")
+            z = pm.Laplace("z", 0.0, 1.0, dims="direction")
+            return pm.Deterministic("u", 2.0 * z / alpha, dims="direction")
+
+        return declare_eigen(data, Q, self.bias_sd, draw)
