@@ -1,4 +1,4 @@
-"""Draw the README's picture: ``python docs/pictures/make.py``."""
+"""Draw the pictures of the documents: ``python docs/pictures/make.py``."""
 
 from pathlib import Path
 
@@ -11,8 +11,10 @@ import numpy as np
 
 import bayes_sparse as bs
 
+HERE = Path(__file__).parent
 
-def main() -> None:
+
+def readme() -> None:
     """Ten true features among 2000, and a curve from a few kernels."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 
@@ -31,8 +33,33 @@ def main() -> None:
     curve = bs.fit("ard_gaussian", (sinc.X, sinc.y), basis=bs.basis.rbf(width=2.0), draws=0)
     bs.plot_curve(curve, ax=right)
     right.set_title("100 kernels offered, a few kept")
-    figure.savefig(Path(__file__).parent / "readme.png", dpi=120)
+    figure.savefig(HERE / "readme.png", dpi=120)
+
+
+def revm() -> None:
+    """Two classes with the boundary of an LREVM, its spectrum, and some of its one-dimensional integrals."""
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained")
+    data = bs.datasets.two_gaussians(250, random_seed=0)
+    tree = bs.fit(
+        "laplace_eigen", (data.X, data.y), likelihood="bernoulli", basis=bs.basis.rbf(width=0.5), draws=0, random_seed=0
+    )
+
+    low, high = data.X.min(axis=0) - 0.2, data.X.max(axis=0) + 0.2
+    first, second = np.meshgrid(np.linspace(low[0], high[0], 120), np.linspace(low[1], high[1], 120))
+    p = bs.predict(tree, np.column_stack([first.ravel(), second.ravel()]))["probability"].to_numpy()[:, 1]
+    p = p.reshape(first.shape)
+    left.contourf(first, second, p, levels=np.linspace(0, 1, 11), cmap="RdBu_r", alpha=0.5)
+    left.contour(first, second, p, levels=[0.5], colors="black", linewidths=1.5)
+    for label, mark, colour in ((0, "o", "#3366aa"), (1, "^", "#bb4433")):
+        left.plot(*data.X[data.y == label].T, mark, color=colour, ms=4, mec="white", mew=0.5)
+    kept = tree["evidence"].attrs["directions_kept"]
+    left.set_title(f"250 kernels, {kept} directions: probability of class 1")
+
+    bs.plot_spectrum(tree, ax=middle)
+    bs.plot_evidence_1d(tree, ax=right)
+    figure.savefig(HERE / "revm.png", dpi=100)
 
 
 if __name__ == "__main__":
-    main()
+    readme()
+    revm()
