@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -250,11 +251,12 @@ def _hyper_points(read: ReadModel | General, precision: FloatArray) -> dict[str,
 
 
 def _names(slot: Slot, *, alone: bool) -> list[str]:
-    size = int(np.prod(slot.shape))
-    labels = slot.coords.get(slot.dims[0]) if slot.dims and len(slot.shape) == 1 else None
-    if labels is not None:
-        return [str(label) if alone else f"{slot.name}[{label}]" for label in labels]
-    return [f"{slot.name}[{i}]" for i in range(size)]
+    """A name a weight: its label, or its place in the variable."""
+    dims = slot.dims or ("",) * len(slot.shape)
+    labels = [slot.coords.get(dim, range(size)) for dim, size in zip(dims, slot.shape, strict=True)]
+    if alone and len(slot.shape) == 1 and slot.dims and slot.dims[0] in slot.coords:
+        return [str(label) for label in labels[0]]
+    return [f"{slot.name}[{', '.join(map(str, place))}]" for place in product(*labels)]
 
 
 def _say_what_replaces_the_hyper_prior(read: ReadModel | General, hyper: tuple[float, float] | None) -> None:

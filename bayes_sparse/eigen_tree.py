@@ -116,7 +116,9 @@ def _draws(
     coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
     variables: Variables = {}
     if k:
-        variables["u"] = (("chain", "draw", "direction"), v[:, :k].reshape(*shape, k))
+        taken = any(slot.name == "u" for slot in (*subject.sparse, *subject.fixed))
+        name = "u_direction" if taken else "u"
+        variables[name] = (("chain", "draw", "direction"), v[:, :k].reshape(*shape, k))
         coords["direction"] = np.flatnonzero(outcome.kept) + 1
     _put_weights(variables, coords, subject, outcome, v, shape)
     for name, values in unpacked(subject, theta).items():

@@ -64,18 +64,21 @@ def evidence_ridge(surface: Surface, report: Report) -> Ridge:
     if not surface.theta.size:
         log_ridge = _narrowed(lambda x: evidence(x, surface.theta), best)
         return Ridge(float(np.exp(log_ridge)), surface.theta, np.empty(0), evidence(log_ridge, surface.theta))
-    low, high = surface.theta_bounds.T
+    # Without any signal the best ridge is infinite: it may go a little beyond the grid and no further.
+    bounds = np.vstack([np.log(unit) + _GRID[[0, -1]] + [-5.0, 5.0], surface.theta_bounds])
 
     def lack(x: FloatArray) -> float:
-        theta = np.clip(x[1:], low, high)
-        value = evidence(x[0], theta) + surface.log_prior(theta)
+        x = np.clip(x, *bounds.T)
+        value = evidence(x[0], x[1:]) + surface.log_prior(x[1:])
         return -value if np.isfinite(value) else 1e300
 
     # A simplex finds the hill whatever its shape; a gradient then finds its top, whatever the order of the rows.
-    near = minimize(lack, np.append(best, surface.theta), method="Nelder-Mead", options={"xatol": 0.05, "fatol": 0.05})
-    bounds = [(near.x[0] - 3.0, near.x[0] + 3.0), *surface.theta_bounds]
-    found = minimize(lack, near.x, method="L-BFGS-B", jac="3-point", bounds=bounds)
-    theta = np.clip(found.x[1:], low, high)
+    start = np.append(best, surface.theta)
+    many = len(start)
+    rough = minimize(lack, start, method="Nelder-Mead", options={"xatol": 0.05, "fatol": 0.05, "maxfev": 100 * many})
+    near = np.clip(rough.x, *bounds.T)
+    found = minimize(lack, near, method="L-BFGS-B", jac="3-point", bounds=bounds, options={"maxfun": 40 * many})
+    theta = found.x[1:]
     sd = _spread(lambda theta: lack(np.append(found.x[0], theta)), theta)
     return Ridge(float(np.exp(found.x[0])), theta, sd, evidence(found.x[0], theta))
 

@@ -44,6 +44,4 @@ class Declared:
 
     def __post_init__(self) -> None:
         if self.prior not in ("gaussian", "laplace"):
-            raise ValueError(
-                f"There is no prior {self.prior!r} for a model of your own; there are gaussian, laplace."
-            )
+            raise ValueError(f"There is no prior {self.prior!r} for a model of your own; there are gaussian, laplace.")

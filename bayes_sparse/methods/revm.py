@@ -63,6 +63,8 @@ class REVM:
         self, surface: Surface, prior: Prior, expansion: Any, smoothness: float, report: Report
     ) -> EigenOutcome:
         """Find the directions that matter and their hyper-parameters, in one pass."""
+        if self.octant and prior.name != "laplace":
+            raise ValueError("octant=True is about the last step of a Laplace prior; a normal prior has no octant.")
         reduced, rotation = surface.reduced()
         if rotation is not None and isinstance(expansion, np.ndarray):
             expansion = rotation @ expansion
