@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging as _logging
 
 from bayes_sparse import basis, datasets, likelihoods, methods, models
-from bayes_sparse.eigen_plots import plot_evidence_1d, plot_spectrum
 from bayes_sparse.fit import fit
+from bayes_sparse.one_step.plots import plot_evidence_1d, plot_spectrum
 from bayes_sparse.plots import plot_curve, plot_history, plot_relevance
 from bayes_sparse.predict import predict
 from bayes_sparse.relevance import relevance, unpruned

@@ -13,7 +13,7 @@ from bayes_sparse.methods.full_matrix import FullMatrix
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.methods.revm import REVM
 from bayes_sparse.models import Declared
-from bayes_sparse.one_step import Prior
+from bayes_sparse.one_step.finish import Prior
 from bayes_sparse.priors import Gaussian, Laplace
 
 __all__ = ["PRIORS", "check_choices", "checked_hyper", "choose_method", "choose_model", "count", "with_settings"]

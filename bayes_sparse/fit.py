@@ -18,16 +18,16 @@ from bayes_sparse.approximations import Approximation, approximate
 from bayes_sparse.basis import Basis
 from bayes_sparse.choices import PRIORS, check_choices, checked_hyper, choose_method, choose_model, count, with_settings
 from bayes_sparse.declared import declared_subject, nuts_of_declared
-from bayes_sparse.eigen_tree import eigen_tree
-from bayes_sparse.expansion import check_expansion
-from bayes_sparse.isotropic import evidence_ridge
 from bayes_sparse.likelihoods import Likelihood
 from bayes_sparse.methods.full_matrix import FullMatrix
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.methods.revm import REVM
 from bayes_sparse.models import Declared
 from bayes_sparse.objective import Objective
-from bayes_sparse.one_step import EigenOutcome
+from bayes_sparse.one_step.expansion import check_expansion
+from bayes_sparse.one_step.finish import EigenOutcome
+from bayes_sparse.one_step.isotropic import evidence_ridge
+from bayes_sparse.one_step.tree import eigen_tree
 from bayes_sparse.outcome import Outcome
 from bayes_sparse.prepare import Prepared, prepare
 from bayes_sparse.progress import FitProgress

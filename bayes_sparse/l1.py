@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from bayes_sparse.design import FloatArray
-from bayes_sparse.eigen import Profile
 from bayes_sparse.gaussian import cholesky
 from bayes_sparse.newton import Peak
+from bayes_sparse.one_step.eigen import Profile
 from bayes_sparse.surfaces import Surface
 
 __all__ = ["climb_l1"]

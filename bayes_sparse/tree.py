@@ -1,4 +1,4 @@
-"""The outcome of a fit as an `xarray.DataTree` that ArviZ takes as it is; `eigen_tree` does it for one-step methods.
+"""The outcome of a fit as an `xarray.DataTree` that ArviZ takes as it is; `one_step.tree` for one-step methods.
 
 Groups: ``posterior`` (draws of the terms kept and of the nuisance parameters), ``sample_stats``, ``log_likelihood``,
 ``observed_data``, ``constant_data``, and ``evidence`` with one value a basis function. The root's attribute

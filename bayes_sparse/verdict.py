@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from bayes_sparse.one_step import EigenOutcome
+from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.outcome import Outcome, Status
 from bayes_sparse.problem import Problem
 from bayes_sparse.subject import Subject

@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pymc as pm
 
-from bayes_sparse.eigen_model import declare_eigen, directions_of
 from bayes_sparse.named import named_subject
+from bayes_sparse.one_step.declaration import declare_eigen, directions_of
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.subject import Subject
 

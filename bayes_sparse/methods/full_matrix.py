@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayes_sparse.eigen import eigen_coordinates
-from bayes_sparse.expansion import check_expansion, check_ridge, expand
-from bayes_sparse.one_step import EigenOutcome, Prior, finish
+from bayes_sparse.one_step.eigen import find_directions
+from bayes_sparse.one_step.expansion import check_expansion, check_ridge
+from bayes_sparse.one_step.finish import EigenOutcome, Prior, finish
 from bayes_sparse.outcome import Report
 from bayes_sparse.surfaces import Surface
 
@@ -46,20 +46,12 @@ class FullMatrix:
         self, surface: Surface, prior: Prior, expansion: Any, smoothness: float, report: Report
     ) -> EigenOutcome:
         """The closed form, as the one direction from zero to the centre of the quadratic."""
-        reduced, rotation = surface.reduced()
-        if rotation is not None and isinstance(expansion, np.ndarray):
-            expansion = rotation @ expansion
-        quadratic = expand(reduced, expansion, self.ridge, report)
-        eigen = eigen_coordinates(quadratic, reduced.fixed_precision(quadratic.theta))
-        length = float(np.linalg.norm(eigen.u))
+        found = find_directions(surface, expansion, self.ridge, report)
+        eigen, length = found.eigen, float(np.linalg.norm(found.eigen.u))
         if length > 0:
             towards = eigen.u / length
-            eigen = replace(
-                eigen,
-                h=np.array([float(eigen.h @ towards**2)]),
-                u=np.array([length]),
-                Q=(towards @ eigen.Q)[None, :],
+            one = replace(
+                eigen, h=np.array([eigen.h @ towards**2]), u=np.array([length]), Q=(towards @ eigen.Q)[None, :]
             )
-        return finish(
-            reduced, rotation, quadratic, eigen, prior, smoothness=smoothness, octant=False, posterior="quadratic"
-        )
+            found = found._replace(eigen=one)
+        return finish(*found, prior, smoothness=smoothness, octant=False, posterior="quadratic")

@@ -15,11 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
-from bayes_sparse.eigen import eigen_coordinates
-from bayes_sparse.expansion import check_expansion, check_ridge, expand
-from bayes_sparse.one_step import EigenOutcome, Prior, finish
+from bayes_sparse.one_step.eigen import find_directions
+from bayes_sparse.one_step.expansion import check_expansion, check_ridge
+from bayes_sparse.one_step.finish import EigenOutcome, Prior, finish
 from bayes_sparse.outcome import Report
 from bayes_sparse.surfaces import Surface
 
@@ -65,18 +63,5 @@ class REVM:
         """Find the directions that matter and their hyper-parameters, in one pass."""
         if self.octant and prior.name != "laplace":
             raise ValueError("octant=True is about the last step of a Laplace prior; a normal prior has no octant.")
-        reduced, rotation = surface.reduced()
-        if rotation is not None and isinstance(expansion, np.ndarray):
-            expansion = rotation @ expansion
-        quadratic = expand(reduced, expansion, self.ridge, report)
-        eigen = eigen_coordinates(quadratic, reduced.fixed_precision(quadratic.theta))
-        return finish(
-            reduced,
-            rotation,
-            quadratic,
-            eigen,
-            prior,
-            smoothness=smoothness,
-            octant=self.octant,
-            posterior=self.posterior,
-        )
+        found = find_directions(surface, expansion, self.ridge, report)
+        return finish(*found, prior, smoothness=smoothness, octant=self.octant, posterior=self.posterior)

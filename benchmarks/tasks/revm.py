@@ -9,9 +9,9 @@ import numpy as np
 from scipy.linalg import blas, eigh, lapack, qr
 
 import bayes_sparse as bs
-from bayes_sparse.eigen import Profile
 from bayes_sparse.methods.revm import REVM
-from bayes_sparse.one_step import EigenOutcome
+from bayes_sparse.one_step.eigen import Profile
+from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.prepare import prepare
 from bayes_sparse.priors import Gaussian, Laplace
 from benchmarks.clock import race, seconds

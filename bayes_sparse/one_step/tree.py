@@ -14,7 +14,7 @@ import xarray as xr
 
 from bayes_sparse.design import FloatArray
 from bayes_sparse.limits import small_enough
-from bayes_sparse.one_step import EigenOutcome
+from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import Variables, assemble, fixed_names, put, put_fixed, unpacked
 

@@ -9,8 +9,8 @@ from scipy.stats import multivariate_normal
 from scipy.stats import t as student
 
 from bayes_sparse.design import Design
-from bayes_sparse.eigen import Profile, eigen_coordinates
-from bayes_sparse.expansion import expand
+from bayes_sparse.one_step.eigen import Profile, eigen_coordinates
+from bayes_sparse.one_step.expansion import expand
 from bayes_sparse.priors import Gaussian, Laplace
 from bayes_sparse.problem import Problem
 from bayes_sparse.surfaces import Linear

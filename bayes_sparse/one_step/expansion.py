@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from bayes_sparse.design import FloatArray
-from bayes_sparse.isotropic import Ridge, evidence_ridge
 from bayes_sparse.newton import climb
+from bayes_sparse.one_step.isotropic import Ridge, evidence_ridge
 from bayes_sparse.outcome import Report
 from bayes_sparse.surfaces import Look, Surface
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from bayes_sparse.approximations.state import log_prior
 from bayes_sparse.design import FloatArray
-from bayes_sparse.eigen import Eigen, Profile
-from bayes_sparse.eigen_posterior import Independent, Joint
-from bayes_sparse.expansion import Quadratic
 from bayes_sparse.gaussian import Primal
 from bayes_sparse.l1 import climb_l1
 from bayes_sparse.newton import Peak, climb
+from bayes_sparse.one_step.eigen import Eigen, Profile
+from bayes_sparse.one_step.expansion import Quadratic
+from bayes_sparse.one_step.posterior import Independent, Joint
 from bayes_sparse.priors import Gaussian, Laplace
 from bayes_sparse.surfaces import Surface
 

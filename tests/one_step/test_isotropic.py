@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from sklearn.linear_model import BayesianRidge
 
 from bayes_sparse.design import Design
-from bayes_sparse.isotropic import evidence_ridge
+from bayes_sparse.one_step.isotropic import evidence_ridge
 from bayes_sparse.problem import Problem
 from bayes_sparse.surfaces import Linear
 

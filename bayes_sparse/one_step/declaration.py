@@ -10,10 +10,10 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayes_sparse.design import FloatArray
-from bayes_sparse.eigen import eigen_coordinates
-from bayes_sparse.expansion import check_expansion, expand
 from bayes_sparse.methods.revm import REVM
 from bayes_sparse.named import bias_sd, kept_precision, observe, standardised
+from bayes_sparse.one_step.eigen import find_directions
+from bayes_sparse.one_step.expansion import check_expansion
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.subject import Subject
 
@@ -66,11 +66,6 @@ def declare_eigen(data: Prepared, Q: FloatArray, wide: float | None, draw: Calla
 def directions_of(subject: Subject, expansion: Any, most: int | None) -> tuple[FloatArray, FloatArray]:
     """Curvatures h and eigenvectors Q of the Hessian where the likelihood is expanded, the most curved first."""
     check_expansion(expansion)
-    surface, rotation = subject.surface.reduced()
-    point = subject.expansion_point(expansion)
-    if rotation is not None and isinstance(point, np.ndarray):
-        point = rotation @ point
-    quadratic = expand(surface, point, REVM().ridge, lambda *_: None)
-    eigen = eigen_coordinates(quadratic, surface.fixed_precision(quadratic.theta))
-    Q = eigen.Q[:most]
-    return eigen.h[:most], Q if rotation is None else Q @ rotation
+    found = find_directions(subject.surface, subject.expansion_point(expansion), REVM().ridge, lambda *_: None)
+    Q = found.eigen.Q[:most]
+    return found.eigen.h[:most], Q if found.rotation is None else Q @ found.rotation

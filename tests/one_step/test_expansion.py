@@ -8,9 +8,9 @@ from scipy.special import expit
 from scipy.stats import t as student
 
 from bayes_sparse.design import Design
-from bayes_sparse.eigen import eigen_coordinates
-from bayes_sparse.expansion import check_expansion, expand
-from bayes_sparse.isotropic import evidence_ridge
+from bayes_sparse.one_step.eigen import eigen_coordinates
+from bayes_sparse.one_step.expansion import check_expansion, expand
+from bayes_sparse.one_step.isotropic import evidence_ridge
 from bayes_sparse.problem import Problem
 from bayes_sparse.surfaces import Linear
 

@@ -12,9 +12,9 @@ from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal
 
 from bayes_sparse.design import Design
-from bayes_sparse.eigen import eigen_coordinates
-from bayes_sparse.expansion import expand
 from bayes_sparse.methods.revm import REVM
+from bayes_sparse.one_step.eigen import eigen_coordinates
+from bayes_sparse.one_step.expansion import expand
 from bayes_sparse.priors import Gaussian, Laplace
 from bayes_sparse.problem import Problem
 from bayes_sparse.surfaces import Linear
