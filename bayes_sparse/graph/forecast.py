@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,9 @@ from bayes_sparse.graph.distribution import Distribution
 from bayes_sparse.graph.evaluate import small_function
 from bayes_sparse.graph.nodes import Var, replaced
 
-__all__ = ["Forecast"]
+__all__ = ["Forecast", "Simulator", "knows_mean", "simulator"]
+
+type Simulator = Callable[[Sequence[NDArray[Any]], np.random.Generator], NDArray[Any]]
 
 
 class Forecast:
@@ -39,21 +41,12 @@ class Forecast:
 
     def simulate(self, eta: FloatArray, theta: FloatArray, rng: np.random.Generator) -> NDArray[Any]:
         """Draw one observation a row."""
-        function, states = self._simulator
-        for state in states:
-            state.set_value(np.random.default_rng(rng.integers(2**63)), borrow=True)
-        try:
-            return np.asarray(function(*self._distribution.arguments(eta, theta))[0])
-        except NotImplementedError as error:
-            raise ValueError(
-                f"The distribution of {self._distribution.observed.name!r} cannot be simulated; give pm.CustomDist "
-                "a function random=f that draws from it."
-            ) from error
+        return self._simulator(self._distribution.arguments(eta, theta), rng)
 
     @property
     def has_mean(self) -> bool:
         """Whether PyMC knows the expected observation of this family."""
-        return _mean.dispatch(type(self._distribution.observed.owner.op)) is not _mean.dispatch(object)
+        return knows_mean(self._distribution.observed)
 
     def mean(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """Compute the expected observation, row by row."""
@@ -61,13 +54,35 @@ class Forecast:
         return np.broadcast_to(expected, np.shape(eta))
 
     @cached_property
-    def _simulator(self) -> tuple[Callable[..., list[Any]], list[Var]]:
-        variable = self._distribution.variable
-        states = [v for v in ancestors([variable]) if isinstance(v.type, RandomType) and v.owner is None]
-        make: Any = shared
-        own = {state: make(np.random.default_rng(0)) for state in states}  # never the user's own
-        return small_function(self._distribution.inputs, replaced([variable], own)), list(own.values())
+    def _simulator(self) -> Simulator:
+        return simulator(self._distribution.inputs, self._distribution.variable, self._distribution.observed.name)
 
     @cached_property
     def _expectation(self) -> Callable[..., list[Any]]:
         return small_function(self._distribution.inputs, [expectation(self._distribution.variable)])
+
+
+def knows_mean(observed: Var) -> bool:
+    """Whether PyMC knows the expected observation of a variable's family."""
+    return _mean.dispatch(type(observed.owner.op)) is not _mean.dispatch(object)
+
+
+def simulator(inputs: Sequence[Var], variable: Var, name: str) -> Simulator:
+    """Make a function of input values and a random generator that draws a variable."""
+    states = [v for v in ancestors([variable]) if isinstance(v.type, RandomType) and v.owner is None]
+    make: Any = shared
+    own = {state: make(np.random.default_rng(0)) for state in states}  # never the user's own
+    function = small_function(inputs, replaced([variable], own))
+
+    def draw(values: Sequence[NDArray[Any]], rng: np.random.Generator) -> NDArray[Any]:
+        for state in own.values():
+            state.set_value(np.random.default_rng(rng.integers(2**63)), borrow=True)
+        try:
+            return np.asarray(function(*values)[0])
+        except NotImplementedError as error:
+            raise ValueError(
+                f"The distribution of {name!r} cannot be simulated; give pm.CustomDist a function random=f that draws "
+                "from it."
+            ) from error
+
+    return draw

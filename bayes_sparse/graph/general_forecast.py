@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pymc.distributions.moments import mean as expectation
-from pymc.distributions.moments.means import _mean  # private, and needed: see forecast.py
-from pytensor.compile.sharedvalue import shared
-from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.random.type import RandomType
 
 from bayes_sparse.design import FloatArray
 from bayes_sparse.graph.evaluate import small_function
+from bayes_sparse.graph.forecast import Simulator, knows_mean, simulator
 from bayes_sparse.graph.nodes import Var, replaced
 from bayes_sparse.graph.variable import family_of, parameters
 
@@ -44,7 +41,7 @@ class GeneralForecast:
     @property
     def has_mean(self) -> bool:
         """Whether PyMC knows the expected observation of this family."""
-        return _mean.dispatch(type(self._observed.owner.op)) is not _mean.dispatch(object)
+        return knows_mean(self._observed)
 
     def mean(self, values: Sequence[NDArray[Any]]) -> FloatArray:
         """Expected observation, row by row, at one value of each variable."""
@@ -56,10 +53,7 @@ class GeneralForecast:
 
     def simulate(self, values: Sequence[NDArray[Any]], rng: np.random.Generator) -> NDArray[Any]:
         """One new observation a row."""
-        function, states = self._simulator
-        for state in states:
-            state.set_value(np.random.default_rng(rng.integers(2**63)), borrow=True)
-        return np.asarray(function(*values)[0])
+        return self._simulator(values, rng)
 
     @cached_property
     def _variable(self) -> Var:
@@ -79,9 +73,5 @@ class GeneralForecast:
         return small_function(self._inputs, self._params, rewrite=True)
 
     @cached_property
-    def _simulator(self) -> tuple[Callable[..., list[Any]], list[Var]]:
-        variable = self._variable
-        states = [v for v in ancestors([variable]) if isinstance(v.type, RandomType) and v.owner is None]
-        make: Any = shared
-        own = {state: make(np.random.default_rng(0)) for state in states}  # never the user's own
-        return small_function(self._inputs, replaced([variable], own), rewrite=True), list(own.values())
+    def _simulator(self) -> Simulator:
+        return simulator(self._inputs, self._variable, str(self._observed.name))
