@@ -90,6 +90,13 @@ class Problem:
         full[~self.free] = np.asarray(self.fixed_precision)
         return full
 
+    def separates(self, eta: FloatArray) -> bool:
+        """Whether a predictor puts every observation of a two-valued target on its own side of zero."""
+        if self.theta.size or not np.isin(self.y, (0.0, 1.0)).all():
+            return False
+        ones = self.y == 1
+        return bool(ones.any() and not ones.all() and eta[ones].min() > 0 > eta[~ones].max())
+
     def log_densities(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-likelihood of each observation, without the weights, for many draws of eta (S, n) and theta (S, k)."""
         if not self.normal:

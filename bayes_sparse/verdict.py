@@ -43,18 +43,7 @@ def judge(problem: Problem, outcome: Outcome) -> Status:
         return "noise_collapsed"
     if not (state.index < problem.design.M).any():
         return "null"
-    if _separates(problem, outcome):
-        return "separable"
-    return "converged"
-
-
-def _separates(problem: Problem, outcome: Outcome) -> bool:
-    """Whether the fit puts every observation of a two-valued target on its own side of a threshold."""
-    eta = outcome.state.eta
-    if eta is None or outcome.state.theta.size or not np.isin(problem.y, (0.0, 1.0)).all():
-        return False
-    ones = problem.y == 1
-    return bool(ones.any() and not ones.all() and eta[ones].min() > 0 > eta[~ones].max())
+    return "separable" if state.eta is not None and problem.separates(state.eta) else "converged"
 
 
 def warn(status: Status, problem: Problem, outcome: Outcome, method: str) -> None:
@@ -82,7 +71,7 @@ def warn(status: Status, problem: Problem, outcome: Outcome, method: str) -> Non
 def judge_one_step(subject: Subject, outcome: EigenOutcome) -> Status:
     """How a one-step method ended, in a word."""
     surface, used = subject.surface, float(outcome.gamma.sum())
-    if not outcome.peak.converged:
+    if not (outcome.peak.converged and outcome.quadratic.converged):
         return "max_iterations"
     # The noise comes from a ridge, which keeps it from the floor itself.
     near_floor = bool(np.any(outcome.quadratic.theta <= surface.theta_bounds[:, 0] + _NEAR_FLOOR))
@@ -109,7 +98,7 @@ def warn_one_step(status: Status, subject: Subject, outcome: EigenOutcome) -> No
             "depends on the one chosen by `expansion`."
         )
     message = _MEANING.get(status) or {
-        "max_iterations": "The last step did not converge: the likelihood may have no maximum near the expansion.",
+        "max_iterations": "The search for a mode did not converge; try another `expansion`.",
         "noise_collapsed": (
             f"The noise has collapsed: the fit explains the data exactly with {used:.0f} of {surface.n} degrees of "
             "freedom, and its intervals mean nothing; offer fewer basis functions."

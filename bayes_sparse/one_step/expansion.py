@@ -7,7 +7,7 @@ which with as many kernels as observations is at infinity. At zero and at a poin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -46,6 +46,8 @@ class Quadratic:
         The point puts every observation of a classification on its own side: without a prior there is no maximum.
     evidence : Ridge, optional
         The isotropic ridge of greatest evidence, where it was needed.
+    converged : bool
+        False when the point is not the maximum it was meant to be.
     """
 
     v: FloatArray
@@ -56,6 +58,7 @@ class Quadratic:
     steps: int
     separates: bool
     evidence: Ridge | None
+    converged: bool = True
 
 
 def check_expansion(expansion: Any) -> None:
@@ -111,6 +114,8 @@ def expand(surface: Surface, expansion: Any, ridge: float, report: Report) -> Qu
         size, limit = _BARELY * unit, int(expansion)
     peak = climb(surface, np.append(np.full(surface.d, size), fixed), theta, start, max_steps=limit, report=report)
     quadratic = _seen(peak.look, peak.v, np.zeros(surface.d), theta, peak.steps, evidence)
+    if expansion in ("ridge", "evidence"):
+        return replace(quadratic, converged=peak.converged)
     if peak.converged or _peaked(quadratic, fixed):
         return quadratic
     v, look, _ = _at(surface, peak.v[: surface.d], theta, fixed)

@@ -165,11 +165,7 @@ class _Look:
     @property
     def separates(self) -> bool:
         """Every observation of a two-valued target on its own side of zero."""
-        y = self._surface.problem.y
-        if not self._surface.scale_free or self._surface.theta.size or not np.isin(y, (0.0, 1.0)).all():
-            return False
-        ones = y == 1
-        return bool(ones.any() and not ones.all() and self._eta[ones].min() > 0 > self._eta[~ones].max())
+        return self._surface.scale_free and self._surface.problem.separates(self._eta)
 
 
 def _with_design(problem: Problem, design: Design, k: int | None = None) -> Problem:
