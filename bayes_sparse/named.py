@@ -21,6 +21,7 @@ from bayes_sparse.surfaces import Softmax
 __all__ = ["bias_sd", "kept_precision", "named_subject", "observe", "standardised"]
 
 _NOISE_FLOOR = 1e-6  # of the spread of the targets: noise below it has collapsed
+_POISSON = float(np.log(1e5))  # counts so little over-dispersed are Poisson's, and beyond it rounding errors speak
 _REACH = 20.0  # how far other nuisance parameters may move from their start, in logs
 
 
@@ -97,6 +98,9 @@ def kept_precision(data: Prepared, sd: float) -> FloatArray:
 def _problem(data: Prepared, design: Design, sd: float) -> Problem:
     log_start = np.log(data.likelihood.start(data.y - data.offset))
     floor = np.log(_NOISE_FLOOR) if data.likelihood.name in ("normal", "student_t") else -_REACH
+    ceiling = log_start + _REACH
+    if data.likelihood.name == "negative_binomial":
+        ceiling = np.minimum(ceiling, _POISSON)
     return Problem(
         design=design,
         y=data.y,
@@ -106,7 +110,7 @@ def _problem(data: Prepared, design: Design, sd: float) -> Problem:
         offset=data.offset,
         weights=data.weights,
         theta=log_start,
-        theta_bounds=np.stack([log_start + floor, log_start + _REACH], axis=1),
+        theta_bounds=np.stack([log_start + floor, ceiling], axis=1),
         normal=data.likelihood.name == "normal",
     )
 
