@@ -9,9 +9,7 @@ import numpy as np
 import pymc as pm
 
 from bayes_sparse import registry
-from bayes_sparse.methods.full_matrix import FullMatrix
 from bayes_sparse.methods.nuts import NUTS
-from bayes_sparse.methods.revm import REVM
 from bayes_sparse.models import Declared
 from bayes_sparse.one_step.finish import Prior
 from bayes_sparse.priors import Gaussian, Laplace
@@ -64,7 +62,7 @@ def check_choices(model: Any, method: Any, hyper: tuple[float, float] | None) ->
             f"hyper={hyper} drives every precision to infinity; give b > 0 too, or hyper=None for a flat one."
         )
     if hyper is not None and hyper[1] > 0 and method.needs_flat_hyper:
-        other = "leave out `hyper`" if isinstance(method, REVM | FullMatrix) else "use method='mackay' or 'em'"
+        other = "leave out `hyper`" if method.one_step else "use method='mackay' or 'em'"
         raise ValueError(
             f"The method {registry.name_of(method)!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no "
             f"precision is ever infinite, so there is nothing to add or delete; {other}."
@@ -73,11 +71,11 @@ def check_choices(model: Any, method: Any, hyper: tuple[float, float] | None) ->
 
 def _check_prior(method: Any, model: Any) -> None:
     """Refuse a method that does not know the model's prior or its coordinates."""
-    name, one_step = registry.name_of(method), isinstance(method, REVM | FullMatrix)
-    if model.prior not in method.priors or (model.coordinates == "eigen" and not one_step):
+    name = registry.name_of(method)
+    if model.prior not in method.priors or (model.coordinates == "eigen" and not method.one_step):
         raise ValueError(
             f"The method {name!r} finds the precisions of a normal prior"
-            f"{'' if one_step else ' on the weights themselves'}; a {model.prior} prior"
+            f"{'' if method.one_step else ' on the weights themselves'}; a {model.prior} prior"
             f"{' on eigen-coordinates' if model.coordinates == 'eigen' else ''} is fitted by method='revm' or sampled "
             "by method='nuts'."
         )

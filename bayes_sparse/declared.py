@@ -48,11 +48,12 @@ def declared_subject(
     read = _read(declared, weights, any_surface)
     _say_what_replaces_the_hyper_prior(read, hyper)
     obs_dim = read.obs_dims[0] if read.obs_dims else f"{read.observed}_dim_0"
-    linear = isinstance(read, ReadModel)
+    problem = read.problem if isinstance(read, ReadModel) else None
+    surface = read.surface if isinstance(read, General) else None
     y = read.problem.y if isinstance(read, ReadModel) else read.y
     return Subject(
-        linear=read.problem if isinstance(read, ReadModel) else None,
-        other=None if isinstance(read, ReadModel) else read.surface,
+        linear=problem,
+        other=surface,
         y=y,
         sparse=read.sparse,
         fixed=read.fixed,
@@ -65,7 +66,7 @@ def declared_subject(
             "model": "declared",
             "likelihood": {"name": read.describe},
             "weights": _single(declared.weights),
-            "linear": linear,
+            "linear": problem is not None,
         },
         hyper_points=lambda precision: _hyper_points(read, precision),
         scale_free=read.describe not in _LOCATION,

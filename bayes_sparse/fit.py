@@ -19,9 +19,7 @@ from bayes_sparse.basis import Basis
 from bayes_sparse.choices import PRIORS, check_choices, checked_hyper, choose_method, choose_model, count, with_settings
 from bayes_sparse.declared import declared_subject, nuts_of_declared
 from bayes_sparse.likelihoods import Likelihood
-from bayes_sparse.methods.full_matrix import FullMatrix
 from bayes_sparse.methods.nuts import NUTS
-from bayes_sparse.methods.revm import REVM
 from bayes_sparse.models import Declared
 from bayes_sparse.objective import Objective
 from bayes_sparse.one_step.expansion import check_expansion
@@ -151,10 +149,9 @@ def fit(
             return nuts_of_declared(chosen_model, data, hyper, chosen, sampling)
         prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
         return _sample(chosen_model, prepared, hyper, chosen, sampling)
-    one_step = isinstance(chosen, REVM | FullMatrix)
     tried: widths.WidthSearch | None = None
     if own:
-        subject = declared_subject(chosen_model, data, weights, hyper, any_surface=one_step)
+        subject = declared_subject(chosen_model, data, weights, hyper, any_surface=chosen.one_step)
     else:
         resolved = bases.resolve(basis)
         prepared = prepare(data, target, likelihood, widths.provisional(resolved), keep, weights, offset)
@@ -165,7 +162,7 @@ def fit(
                 )
         subject = chosen_model.subject(prepared)
     rng = np.random.default_rng(random_seed)
-    if one_step:
+    if chosen.one_step:
         price = 0.0 if smoothness == "auto" else prices(smoothness, subject, flat=True)[0]
         found = _one_step(subject, chosen, chosen_model, price, progressbar)
         tree = eigen_tree(subject, *found, draws=draws, chains=chains, rng=rng)
@@ -187,7 +184,7 @@ def _rate(
 ) -> widths.Rating:
     """What a kernel width is worth: the fit its user would get, at one price for all widths."""
     subject = model.subject(prepared)
-    if isinstance(method, REVM | FullMatrix):
+    if method.one_step:
         # One-step evidences of directions taken from the data are not comparable between widths: at the narrowest the
         # expansion point explains everything. The isotropic prior's is, and it picks the better predictors.
         log_evidence = evidence_ridge(subject.surface.reduced()[0], lambda *_: None).log_evidence
@@ -198,7 +195,7 @@ def _rate(
 
 
 def _one_step(
-    subject: Subject, method: REVM | FullMatrix, model: Any, price: float, progressbar: bool
+    subject: Subject, method: Any, model: Any, price: float, progressbar: bool
 ) -> tuple[EigenOutcome, dict[str, Any]]:
     """Run a one-step method and say what its user should know."""
     started = time.perf_counter()
@@ -210,7 +207,7 @@ def _one_step(
         outcome = method(subject.surface, PRIORS[model.prior], point, price, progress)
     seconds = time.perf_counter() - started
     status = judge_one_step(subject, outcome)
-    warn_one_step(status, subject, outcome)
+    warn_one_step(status, subject, outcome, point)
     attributes = {
         "method": name,
         "prior": model.prior,

@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 
 from bayes_sparse.design import FloatArray
 from bayes_sparse.gaussian import cholesky
-from bayes_sparse.newton import Peak
+from bayes_sparse.newton import Peak, ascend
 from bayes_sparse.one_step.eigen import Profile
 from bayes_sparse.surfaces import Surface
 
@@ -21,7 +21,6 @@ _PROMISE = 1e-12  # nats: a step that promises less is the last one
 _ROUNDING = 1e-8  # nats: of a step that promises less, heights cannot tell whether it climbs
 _CURVED = 1e-8  # of the prior's own curvature, price^2: keeps steps finite where the likelihood has none
 _SWEEPS = 500
-_HALVINGS = 40
 
 
 def climb_l1(
@@ -56,10 +55,10 @@ def climb_l1(
     side = np.sign(start[: surface.d]) if octant else np.zeros(surface.d)
     v, look = start, surface.look(start, theta)
 
-    def height(value: float, v: FloatArray) -> float:
-        return value - float(price @ np.abs(v)) - 0.5 * float(precision @ v**2)
+    def cost(v: FloatArray) -> float:
+        return float(price @ np.abs(v)) + 0.5 * float(precision @ v**2)
 
-    best = height(look.value, v)
+    best = look.value - cost(v)
     for step in range(1, max_steps + 1):
         H = look.steps()
         H.flat[:: len(H) + 1] += floor
@@ -69,17 +68,10 @@ def climb_l1(
         H.flat[:: len(H) + 1] += precision
         promise = float(gradient @ move - 0.5 * move @ H @ move) - float(price @ (np.abs(target) - np.abs(v)))
         least = best - _ROUNDING if promise <= _ROUNDING else best
-        scale = 1.0
-        for _ in range(_HALVINGS):
-            new = target if scale == 1.0 else v + scale * move
-            seen = surface.look(new, theta)
-            risen = height(seen.value, new)
-            if risen >= least:
-                break
-            scale /= 2
-        else:
-            return Peak(v, look, step, converged=True)  # no ascent left above rounding error
-        v, look, best = new, seen, risen
+        higher = ascend(surface, theta, v, move, cost, least)  # v + (0 - v) is exactly zero
+        if higher is None:
+            return Peak(v, look, step, converged=True)
+        v, look, best = higher
         if promise <= _PROMISE:
             return Peak(v, look, step, converged=True)
     return Peak(v, look, max_steps, converged=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from bayes_sparse.gaussian import cholesky
 from bayes_sparse.outcome import Report
 from bayes_sparse.surfaces import Look, Surface
 
-__all__ = ["Peak", "climb"]
+__all__ = ["Peak", "ascend", "climb"]
 
 _DECREMENT = 1e-8  # nats: the step that promises no more is the last one, and leaves an error of this size squared
 _HALVINGS = 40
@@ -63,22 +64,35 @@ def climb(
         gain = float(gradient @ move[held:])
         last = gain <= _DECREMENT
         least = height - _DECREMENT if last else height  # the last step gains less than the heights' rounding error
-        scale = 1.0
-        for _ in range(_HALVINGS):
-            new = v + scale * move
-            seen = surface.look(new, theta)
-            risen = seen.value - 0.5 * float(precision @ new**2)
-            if risen >= least:
-                break
-            scale /= 2
-        else:
-            return Peak(v, look, step, converged=True)  # no ascent left above rounding error
-        v, look, height = new, seen, risen
+        higher = ascend(surface, theta, v, move, lambda new: 0.5 * float(precision @ new**2), least)
+        if higher is None:
+            return Peak(v, look, step, converged=True)
+        v, look, height = higher
         if report is not None:
             report(step, height, surface.d)
         if last:
             return Peak(v, look, step, converged=True)
     return Peak(v, look, max_steps, converged=False)
+
+
+def ascend(
+    surface: Surface,
+    theta: FloatArray,
+    v: FloatArray,
+    move: FloatArray,
+    penalty: Callable[[FloatArray], float],
+    least: float,
+) -> tuple[FloatArray, Look, float] | None:
+    """Take a step, halved until ``L - penalty`` is at least ``least``; None where only rounding errors are left."""
+    scale = 1.0
+    for _ in range(_HALVINGS):
+        new = v + scale * move
+        seen = surface.look(new, theta)
+        risen = seen.value - penalty(new)
+        if risen >= least:
+            return new, seen, risen
+        scale /= 2
+    return None
 
 
 def _solved(look: Look, precision: FloatArray, gradient: FloatArray, held: int) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def judge_one_step(subject: Subject, outcome: EigenOutcome) -> Status:
     return "separable" if outcome.peak.look.separates else "converged"
 
 
-def warn_one_step(status: Status, subject: Subject, outcome: EigenOutcome) -> None:
+def warn_one_step(status: Status, subject: Subject, outcome: EigenOutcome, expansion: Any) -> None:
     """Tell the user what the word means, and whether the quadratic stands for the likelihood."""
     surface, used = subject.surface, float(outcome.gamma.sum())
     if outcome.eigen.dropped:
@@ -111,12 +112,14 @@ def warn_one_step(status: Status, subject: Subject, outcome: EigenOutcome) -> No
         )
     gap = outcome.log_evidence - outcome.log_evidence_mode
     if message is None and abs(gap) > _ASTRAY:
+        evident = isinstance(expansion, str) and expansion == "evidence"
+        cure = "check with method='nuts'" if evident else "expansion='evidence' is safer"
         message = (
             f"The small gradient dropped at the expansion point is worth {gap:.0f} nats of log_evidence; read "
             "log_evidence_mode, which is exact here, or use expansion='zero', where nothing is dropped."
             if subject.linear is not None and subject.linear.normal
             else f"The quadratic at the expansion point misjudges the evidence by {gap:.0f} nats: the likelihood is "
-            "far from quadratic between there and the answer; expansion='evidence' is safer."
+            f"far from quadratic between there and the answer; {cure}."
         )
     if message is not None:
         warnings.warn(message, FitWarning, stacklevel=4)

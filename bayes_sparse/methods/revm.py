@@ -49,6 +49,7 @@ class REVM:
 
     needs_flat_hyper: ClassVar[bool] = True
     priors: ClassVar[tuple[str, ...]] = ("gaussian", "laplace")
+    one_step: ClassVar[bool] = True  # it takes the surface itself, not an approximation of a problem
 
     def __post_init__(self) -> None:
         if self.expansion is not None:

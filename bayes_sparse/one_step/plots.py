@@ -63,14 +63,15 @@ def plot_evidence_1d(
     best = known.best(h, u)
     grid = _grid(h, best)
     ax.axhline(0.0, color=GREY, lw=0.8)
+    highest = 1.0
     for i, label in enumerate(labels):
         at = known.log_integral(np.full_like(grid, h[i]), np.full_like(grid, u[i]), grid) + 0.5 * h[i] * u[i] ** 2
+        highest = max(highest, float(at.max()))
         (line,) = ax.plot(grid, at, lw=2, label=f"{label} ($h u^2$ = {h[i] * u[i] ** 2:.3g})")
         if np.isfinite(best[i]):
             peak = float(known.log_integral(h[i : i + 1], u[i : i + 1], best[i : i + 1])[0]) + 0.5 * h[i] * u[i] ** 2
             ax.plot([best[i]], [peak], "o", color=line.get_color(), ms=7)
     ax.set_xscale("log")
-    highest = max(1.0, *(float(np.nanmax(line.get_ydata())) for line in ax.lines[1:]))  # type: ignore[arg-type]
     ax.set_ylim(-0.6 * highest, 1.15 * highest)
     ax.set_xlabel(r"$\alpha$")
     ax.set_ylabel("gain over pruning (nats)")

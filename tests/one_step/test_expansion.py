@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
-from scipy.stats import t as student
 
 from bayes_sparse.design import Design
 from bayes_sparse.one_step.eigen import eigen_coordinates
@@ -14,21 +13,7 @@ from bayes_sparse.one_step.isotropic import evidence_ridge
 from bayes_sparse.problem import Problem
 from bayes_sparse.surfaces import Linear
 
-BIAS_PRECISION, NU = 0.01, 4.0
-
-
-def quiet(*_):
-    """Progress that nobody follows."""
-
-
-def bernoulli(y, eta):
-    p = expit(eta)
-    return y * eta - np.logaddexp(0, eta), y - p, -p * (1 - p), np.empty(0)
-
-
-def student_t(y, eta):
-    r, tail = y - eta, NU + (y - eta) ** 2
-    return student.logpdf(r, NU), (NU + 1) * r / tail, (NU + 1) * (r**2 - NU) / tail**2, np.empty(0)
+from .pointwise import BIAS_PRECISION, NU, bernoulli, quiet, student_t
 
 
 def make(name, n=60, M=4, seed=0, noise=0.5):

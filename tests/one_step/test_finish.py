@@ -17,22 +17,9 @@ from bayes_sparse.priors import Gaussian, Laplace
 from bayes_sparse.problem import Problem
 from bayes_sparse.surfaces import Linear
 
-BIAS_PRECISION, NU = 0.01, 4.0
+from .pointwise import BIAS_PRECISION, bernoulli, quiet, student_t
+
 PRIORS = {"gaussian": Gaussian(), "laplace": Laplace()}
-
-
-def quiet(*_):
-    """Progress that nobody follows."""
-
-
-def bernoulli(y, eta):
-    p = expit(eta)
-    return y * eta - np.logaddexp(0, eta), y - p, -p * (1 - p), np.empty(0)
-
-
-def student_t(y, eta):
-    r, tail = y - eta, NU + (y - eta) ** 2
-    return -0.5 * (NU + 1) * np.log1p(r**2 / NU), (NU + 1) * r / tail, (NU + 1) * (r**2 - NU) / tail**2, np.empty(0)
 
 
 POINTWISE = {"bernoulli": bernoulli, "student_t": student_t, "normal": None}

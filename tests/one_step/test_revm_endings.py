@@ -1,6 +1,7 @@
 """How a one-step fit can end, and what is said."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,11 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 
 import bayes_sparse as bs
+from bayes_sparse.methods import REVM
+from bayes_sparse.models import ARDGaussian
+from bayes_sparse.prepare import prepare
+from bayes_sparse.priors import Gaussian
+from bayes_sparse.verdict import warn_one_step
 
 from .systems import BARE, BINARY, ETA, RNG, SMALL, SYSTEMS, TARGETS, N, P, X, Z, fit
 
@@ -143,6 +149,19 @@ def test_a_quadratic_far_from_the_likelihood_is_pointed_out():
         evidence = fit("GREVM", (X, TARGETS["poisson"]), likelihood="poisson", expansion="zero")["evidence"]
     assert evidence.attrs["status"] == "converged"
     assert abs(evidence["log_evidence"] - evidence["log_evidence_mode"]) > 10
+
+
+@pytest.mark.parametrize(
+    ("expansion", "cure"),
+    [("ridge", "expansion='evidence' is safer"), ("evidence", "check with method='nuts'")],
+)
+def test_the_cure_is_never_what_was_already_done(expansion, cure):
+    subject = ARDGaussian().subject(prepare((X, BINARY), None, "bernoulli", BARE, None, None, None))
+    outcome = REVM()(subject.surface, Gaussian(), expansion, 0.0, lambda *_: None)
+    far = replace(outcome, log_evidence=outcome.log_evidence_mode + 50.0)
+    with pytest.warns(bs.FitWarning, match="misjudges the evidence by 50 nats") as caught:
+        warn_one_step("converged", subject, far, expansion)
+    assert str(caught[0].message).endswith(f"{cure}.")
 
 
 def test_a_normal_likelihood_is_never_called_far_from_quadratic():
