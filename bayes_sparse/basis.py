@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from bayes_sparse.design import FloatArray
 
@@ -278,6 +279,16 @@ def from_settings(stored: dict[str, Any]) -> Basis:
     fields = dict(stored)
     made: Basis = _NAMED[fields.pop("name")](**fields)
     return made
+
+
+def check_dense(X: Any, basis: Basis) -> Any:
+    """Features as they are, refused if they are sparse and the basis functions are not the features themselves."""
+    if issparse(X) and not isinstance(basis, linear):
+        raise ValueError(
+            f"The basis {type(basis).__name__!r} takes dense rows, and these are sparse: basis='linear' takes them as "
+            "they are, X.toarray() makes them dense."
+        )
+    return X
 
 
 def check_kernel_size(n: int, m: int) -> None:

@@ -16,6 +16,11 @@ from bayes_sparse.priors import Gaussian, Laplace
 
 __all__ = ["PRIORS", "check_choices", "checked_hyper", "choose_method", "choose_model", "count", "with_settings"]
 
+_FINDS = {
+    "evidence": "the precisions of a {} prior on the weights themselves",
+    "one_step": "the precisions of a {} prior on eigen-coordinates",
+    "path": "the common scale of Laplace priors on the weights",
+}
 PRIORS: dict[str, Prior] = {"gaussian": Gaussian(), "laplace": Laplace()}
 
 
@@ -48,6 +53,11 @@ def choose_method(method: str | Any, model: Any, hyper: tuple[float, float] | No
 
 def check_choices(model: Any, method: Any, hyper: tuple[float, float] | None) -> None:
     """Refuse a method that cannot fit the model, or cannot use the hyper-prior."""
+    if hyper is not None and model.proper_hyper is None:
+        raise ValueError(
+            "`hyper` is the Gamma prior of precisions, which this model has none of; leave it out "
+            "(bounds=(lo, hi) confines lambda)."
+        )
     if isinstance(method, NUTS):
         if hyper is not None and not (hyper[0] > 0 and hyper[1] > 0):
             a, b = model.proper_hyper
@@ -62,7 +72,7 @@ def check_choices(model: Any, method: Any, hyper: tuple[float, float] | None) ->
             f"hyper={hyper} drives every precision to infinity; give b > 0 too, or hyper=None for a flat one."
         )
     if hyper is not None and hyper[1] > 0 and method.needs_flat_hyper:
-        other = "leave out `hyper`" if method.one_step else "use method='mackay' or 'em'"
+        other = "leave out `hyper`" if method.family == "one_step" else "use method='mackay' or 'em'"
         raise ValueError(
             f"The method {registry.name_of(method)!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no "
             f"precision is ever infinite, so there is nothing to add or delete; {other}."
@@ -71,14 +81,23 @@ def check_choices(model: Any, method: Any, hyper: tuple[float, float] | None) ->
 
 def _check_prior(method: Any, model: Any) -> None:
     """Refuse a method that does not know the model's prior or its coordinates."""
-    name = registry.name_of(method)
-    if model.prior not in method.priors or (model.coordinates == "eigen" and not method.one_step):
-        raise ValueError(
-            f"The method {name!r} finds the precisions of a normal prior"
-            f"{'' if method.one_step else ' on the weights themselves'}; a {model.prior} prior"
-            f"{' on eigen-coordinates' if model.coordinates == 'eigen' else ''} is fitted by method='revm' or sampled "
-            "by method='nuts'."
-        )
+    if fits(method, model):
+        return
+    every = {
+        name: registry.lookup("bayes_sparse.methods", name, "method")
+        for name in registry.options("bayes_sparse.methods")
+    }
+    able = ", ".join(repr(name) for name, other in every.items() if other is not NUTS and fits(other, model))
+    raise ValueError(
+        f"The method {registry.name_of(method)!r} finds {_FINDS[method.family].format(' or '.join(method.priors))}; a {model.prior} prior"
+        f"{' on eigen-coordinates' if model.coordinates == 'eigen' else ''} is fitted by method={able}, or sampled by "
+        "method='nuts'."
+    )
+
+
+def fits(method: Any, model: Any) -> bool:
+    """Whether a method knows the model's prior and its coordinates."""
+    return model.prior in method.priors and (model.coordinates == "weights" or method.family == "one_step")
 
 
 def with_settings(

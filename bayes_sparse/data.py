@@ -1,11 +1,13 @@
 """What people hand in, turned into one table of numbers; every complaint about data is made here.
 
 Accepted: ``(X, y)`` of arrays, pandas or xarray objects; a pandas or polars DataFrame, or an xarray Dataset, with the
-name of the target. Names of columns, rows and dims are kept for every output.
+name of the target. X may be sparse, a matrix of scipy's or columns of a pandas DataFrame, and stays so. Names of
+columns, rows and dims are kept for every output.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +16,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.sparse import csc_array, issparse
 
 from bayes_sparse.design import FloatArray
+from bayes_sparse.sparse_design import Features, as_csc
 
 __all__ = ["Table", "features_of", "labels_of", "read_table", "vector_of"]
 
@@ -28,8 +32,8 @@ class Table:
 
     Attributes
     ----------
-    X : array (n, p)
-        Features; the user's own array where it was one of floats.
+    X : array or sparse array (n, p)
+        Features; the user's own array where it was one of floats, sparse ones by columns.
     columns : list of str
         Names of the features.
     rows : array (n,)
@@ -42,7 +46,7 @@ class Table:
         Its name.
     """
 
-    X: NDArray[Any]
+    X: Features
     columns: list[str]
     rows: NDArray[Any]
     obs_dim: str
@@ -84,7 +88,7 @@ def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tupl
     return table, taken
 
 
-def features_of(X: Any, columns: list[str]) -> tuple[NDArray[Any], NDArray[Any], str]:
+def features_of(X: Any, columns: list[str]) -> tuple[Features, NDArray[Any], str]:
     """New rows for a fit with the given columns: matrix, row labels and the name of their dimension."""
     if hasattr(X, "columns") or isinstance(X, xr.Dataset):
         picked, rows, dim = _frame_parts(X)
@@ -93,7 +97,7 @@ def features_of(X: Any, columns: list[str]) -> tuple[NDArray[Any], NDArray[Any],
             raise ValueError(
                 f"New data must have the columns of the fit; missing: {_listed(absent)} (it has {_listed(picked)})."
             )
-        matrix = _matrix([picked[c] for c in columns], columns)
+        matrix: Features = _features([picked[c] for c in columns], columns)
     else:
         matrix, found, rows, dim = _array_parts(X)
         if matrix.shape[1] != len(columns):
@@ -152,10 +156,12 @@ def _from_pair(X: Any, y: Any, target: str | None) -> Table:
     if named:
         parts, rows, dim = _frame_parts(X)
         columns = list(parts)
-        matrix = X.to_numpy() if _one_float_block(X) else _matrix(list(parts.values()), columns)
+        matrix: Features = X.to_numpy() if _one_float_block(X) else _features(list(parts.values()), columns)
     else:
         matrix, found, rows, dim = _array_parts(X)
         columns = [f"x{j}" for j in range(matrix.shape[1])] if found is None else found
+    if issparse(y):
+        raise ValueError("The target must be a dense vector, not a sparse matrix: y.toarray().ravel() makes it one.")
     values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -177,22 +183,23 @@ def _from_frame(data: Any, target: str | None, aside: Sequence[str]) -> tuple[Ta
         raise ValueError(f"Name the target column: target=..., one of {_listed(parts)}.")
     if target not in parts:
         raise ValueError(f"There is no column {target!r} to be the target; there are {_listed(parts)}.")
-    y = parts.pop(target)
-    taken = {name: parts.pop(name) for name in aside if name in parts}
+    y = np.asarray(parts.pop(target))
+    taken = {name: np.asarray(parts.pop(name)) for name in aside if name in parts}
     columns = list(parts)
-    return Table(_matrix(list(parts.values()), columns), columns, rows, dim, y, target), taken
+    return Table(_features(list(parts.values()), columns), columns, rows, dim, y, target), taken
 
 
-def _frame_parts(data: Any) -> tuple[dict[str, NDArray[Any]], NDArray[Any], str]:
-    """Columns by name, row labels and the name of the row dimension, of a DataFrame or Dataset."""
+def _frame_parts(data: Any) -> tuple[dict[str, Any], NDArray[Any], str]:
+    """Columns by name (sparse ones as they are), row labels and the name of their dim, of a DataFrame or Dataset."""
     if isinstance(data, xr.Dataset):
         return _dataset_parts(data)
     names = [str(c) for c in data.columns]
-    twice = sorted({c for c in names if names.count(c) > 1})
+    twice = sorted(c for c, count in Counter(names).items() if count > 1)
     if twice:
         raise ValueError(f"The column name {twice[0]!r} stands more than once; give every column its own name.")
     if isinstance(data, pd.DataFrame):
-        parts = {name: data.iloc[:, j].to_numpy() for j, name in enumerate(names)}
+        series = (data.iloc[:, j] for j in range(len(names)))
+        parts = {n: s.array if _is_sparse(s.array) else s.to_numpy() for n, s in zip(names, series, strict=True)}
         rows = data.index.to_numpy()
         return parts, rows, str(data.index.name or "obs")
     parts = {name: data[name].to_numpy() for name in names}
@@ -223,8 +230,11 @@ def _dataset_parts(data: xr.Dataset) -> tuple[dict[str, NDArray[Any]], NDArray[A
     return parts, rows, dim
 
 
-def _array_parts(X: Any) -> tuple[NDArray[Any], list[str] | None, NDArray[Any], str]:
+def _array_parts(X: Any) -> tuple[Features, list[str] | None, NDArray[Any], str]:
     """Matrix, column names if it has any, row labels and dim of an array-like."""
+    if issparse(X):
+        by_columns = as_csc(X)
+        return by_columns, None, np.arange(by_columns.shape[0]), "obs"
     dim, rows, names = "obs", None, None
     if isinstance(X, xr.DataArray):
         dim = str(X.dims[0])
@@ -241,6 +251,36 @@ def _array_parts(X: Any) -> tuple[NDArray[Any], list[str] | None, NDArray[Any], 
         columns = names or [f"x{j}" for j in range(matrix.shape[1])]
         matrix = _matrix([matrix[:, j] for j in range(matrix.shape[1])], columns)
     return matrix, names, np.arange(len(matrix)) if rows is None else rows, dim
+
+
+def _is_sparse(part: Any) -> bool:
+    return isinstance(part, pd.arrays.SparseArray)
+
+
+def _features(parts: list[Any], columns: list[str]) -> Features:
+    """Columns side by side, as a sparse matrix if at least half of them are sparse."""
+    sparse = sum(map(_is_sparse, parts))
+    if not sparse or 2 * sparse < len(parts):
+        return _matrix([np.asarray(part) for part in parts], columns)
+    entries = [_nonzeros(part, name) for part, name in zip(parts, columns, strict=True)]
+    indptr = np.cumsum([0, *(len(rows) for rows, _ in entries)])
+    rows, values = (np.concatenate(pieces) for pieces in zip(*entries, strict=True))
+    return as_csc(csc_array((values, rows, indptr), shape=(len(parts[0]), len(parts))))
+
+
+def _nonzeros(part: Any, name: str) -> tuple[NDArray[Any], FloatArray]:
+    """Rows and values of the entries of a column that are not zero."""
+    # What a sparse column leaves out need not be zeros; one that leaves out others is looked through in full.
+    if (
+        _is_sparse(part)
+        and part.sp_values.dtype.kind in "fiub"
+        and not pd.isna(part.fill_value)
+        and not part.fill_value
+    ):
+        return part.sp_index.to_int_index().indices, part.sp_values.astype(float)
+    dense = _matrix([np.asarray(part)], [name])[:, 0]
+    rows = np.flatnonzero(dense)
+    return rows, dense[rows]
 
 
 def _matrix(parts: list[NDArray[Any]], columns: list[str]) -> FloatArray:
@@ -273,8 +313,8 @@ def _check(table: Table) -> None:
         raise ValueError(f"The data are empty: there are no {what}.")
     if y.ndim != 1:
         raise ValueError(f"The target must be one value an observation, got an array of shape {y.shape}.")
-    if len(X) != len(y):
-        raise ValueError(f"X has {len(X)} rows and y has {len(y)} values; they must be as many.")
+    if X.shape[0] != len(y):
+        raise ValueError(f"X has {X.shape[0]} rows and y has {len(y)} values; they must be as many.")
     _check_finite(X, table.columns)
     lost = pd.isna(y) if y.dtype.kind in "OUSTM" else ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)
     if np.any(lost):
@@ -284,37 +324,34 @@ def _check(table: Table) -> None:
         )
 
 
-def _check_finite(X: NDArray[Any], columns: list[str]) -> None:
-    if X.dtype.kind != "f" or np.isfinite(X.sum()):  # one pass; a finite sum has only finite terms
+def _check_finite(X: Features, columns: list[str]) -> None:
+    values = X.data if issparse(X) else X
+    if values.dtype.kind != "f" or np.isfinite(values.sum()):  # one pass; a finite sum has only finite terms
         return
-    bad = ~np.isfinite(X)
-    counts = bad.sum(axis=0)
-    if not counts.any():  # only the sum overflowed
+    bad = ~np.isfinite(values)
+    if not bad.any():  # only the sum overflowed
         return
+    if issparse(X):
+        where = np.flatnonzero(bad)
+        counts = np.bincount(np.searchsorted(X.indptr, where, side="right") - 1, minlength=X.shape[1])
+        first = int(X.indices[where].min())
+    else:
+        counts, first = bad.sum(axis=0), int(np.argmax(bad.any(axis=1)))
     worst = [f"{columns[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)]
     raise ValueError(
-        f"NaN or infinite values in {_listed(worst, quote=False)}, first in row {int(np.argmax(bad.any(axis=1)))}; "
-        "fill them in or remove those rows."
+        f"NaN or infinite values in {_listed(worst, quote=False)}, first in row {first}; fill them in or remove "
+        "those rows."
     )
 
 
-def check_columns(X: NDArray[Any], names: list[str], scale: FloatArray, *, bias: bool) -> list[tuple[str, str]]:
-    """Refuse constant columns beside a bias; return pairs of columns that are the same."""
+def check_constant(names: list[str], scale: FloatArray) -> None:
+    """Refuse constant columns, beside a bias."""
     constant = np.flatnonzero(scale == 0)
-    if bias and len(constant):
+    if len(constant):
         raise ValueError(
             f"Constant columns cannot be told from the bias: {_listed([names[j] for j in constant])}; drop them, or "
             "fit without a bias: basis=bs.basis.linear(bias=False, standardise=False)."
         )
-    # Equal columns have equal products with any vector: sort those, then compare in full only where they agree.
-    probe = np.cos(np.arange(1.0, len(X) + 1))
-    products = probe @ X
-    order = np.argsort(products, kind="stable")
-    # A product of blocks rounds differently from column to column, so equal columns agree only nearly.
-    size = np.sqrt(len(X) * np.einsum("ij,ij->j", X, X, dtype=float))
-    near = np.flatnonzero(np.diff(products[order]) <= 1e-12 * size[order][1:])
-    pairs = ((order[i], order[i + 1]) for i in near)
-    return [(names[i], names[j]) for i, j in pairs if np.array_equal(X[:, i], X[:, j])]
 
 
 def _listed(names: Any, *, quote: bool = True) -> str:

@@ -46,7 +46,8 @@ def declared_subject(
     """
     _set_data(declared.model, data)
     read = _read(declared, weights, any_surface)
-    _say_what_replaces_the_hyper_prior(read, hyper)
+    if declared.prior != "jeffreys":
+        _say_what_replaces_the_hyper_prior(read, hyper)
     obs_dim = read.obs_dims[0] if read.obs_dims else f"{read.observed}_dim_0"
     problem = read.problem if isinstance(read, ReadModel) else None
     surface = read.surface if isinstance(read, General) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,9 @@ from bayes_sparse.approximations import Approximation, approximate
 from bayes_sparse.basis import Basis
 from bayes_sparse.choices import PRIORS, check_choices, checked_hyper, choose_method, choose_model, count, with_settings
 from bayes_sparse.declared import declared_subject, nuts_of_declared
+from bayes_sparse.l1.outcome import PathOutcome
+from bayes_sparse.l1.path import Path
+from bayes_sparse.l1.tree import path_tree
 from bayes_sparse.likelihoods import Likelihood
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
@@ -32,7 +36,8 @@ from bayes_sparse.progress import FitProgress
 from bayes_sparse.smoothness import prices
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import evidence_tree, nuts_tree, versions, with_width
-from bayes_sparse.verdict import judge, judge_one_step, warn, warn_one_step
+from bayes_sparse.twins import in_words, twins
+from bayes_sparse.verdict import judge, judge_one_step, warn, warn_one_step, warn_path
 
 __all__ = ["fit"]
 
@@ -151,7 +156,7 @@ def fit(
         return _sample(chosen_model, prepared, hyper, chosen, sampling)
     tried: widths.WidthSearch | None = None
     if own:
-        subject = declared_subject(chosen_model, data, weights, hyper, any_surface=chosen.one_step)
+        subject = declared_subject(chosen_model, data, weights, hyper, any_surface=chosen.family == "one_step")
     else:
         resolved = bases.resolve(basis)
         prepared = prepare(data, target, likelihood, widths.provisional(resolved), keep, weights, offset)
@@ -161,8 +166,16 @@ def fit(
                     prepared, lambda data: _rate(chosen_model, data, chosen, hyper, smoothness), progress.say
                 )
         subject = chosen_model.subject(prepared)
+        if chosen.family != "path":
+            _warn_twins(subject)
     rng = np.random.default_rng(random_seed)
-    if chosen.one_step:
+    if chosen.family == "path":
+        if smoothness not in ("auto", 0):
+            raise ValueError(
+                "A Laplace prior of common scale has no price a degree of freedom: leave out `smoothness`."
+            )
+        tree = path_tree(subject, *_along_path(subject, chosen, progressbar), draws=draws, chains=chains, rng=rng)
+    elif chosen.family == "one_step":
         price = 0.0 if smoothness == "auto" else prices(smoothness, subject, flat=True)[0]
         found = _one_step(subject, chosen, chosen_model, price, progressbar)
         tree = eigen_tree(subject, *found, draws=draws, chains=chains, rng=rng)
@@ -170,6 +183,17 @@ def fit(
         search = _maximise(subject, chosen, _objectives(subject, hyper, smoothness), progressbar)
         tree = evidence_tree(subject, *search, draws=draws, chains=chains, rng=rng)
     return tree if tried is None else with_width(tree, tried)
+
+
+def _warn_twins(subject: Subject) -> None:
+    """Say which columns are the same; kernels on rows that are the same are nothing unusual."""
+    same = [] if subject.interchangeable else twins(subject.design, np.arange(subject.design.M))
+    if same:
+        warnings.warn(
+            f"Columns that are the same up to sign: {in_words(same, subject.names)}; at most one of them is kept, and "
+            "which one is arbitrary.",
+            stacklevel=3,
+        )
 
 
 def _objectives(subject: Subject, hyper: tuple[float, float] | None, smoothness: str | float) -> list[Objective]:
@@ -184,7 +208,7 @@ def _rate(
 ) -> widths.Rating:
     """What a kernel width is worth: the fit its user would get, at one price for all widths."""
     subject = model.subject(prepared)
-    if method.one_step:
+    if method.family == "one_step":
         # One-step evidences of directions taken from the data are not comparable between widths: at the narrowest the
         # expansion point explains everything. The isotropic prior's is, and it picks the better predictors.
         log_evidence = evidence_ridge(subject.surface.reduced()[0], lambda *_: None).log_evidence
@@ -221,6 +245,39 @@ def _one_step(
         "directions_dropped": outcome.eigen.dropped,
         "smoothness": price,
         "degrees_of_freedom": float(outcome.gamma.sum()),
+        "versions": versions(),
+    }
+    return outcome, attributes
+
+
+def _along_path(subject: Subject, method: Any, progressbar: bool) -> tuple[PathOutcome, dict[str, Any]]:
+    """Run a method on the L1 path and say what its user should know."""
+    started = time.perf_counter()
+    problem, name = subject.problem, registry.name_of(method)
+    same = twins(problem.design, np.flatnonzero(problem.free))
+    allowed = problem.free.copy()
+    allowed[[column for column, _, _ in same]] = False
+    if same:
+        _log.info(
+            "Columns that are the same up to sign were folded into one, which has the weight of all: %s.",
+            in_words(same, subject.names),
+        )
+    with FitProgress(f"Fitting ({name})", progressbar) as progress:
+        outcome = method(Path(problem, allowed), progress)
+    seconds = time.perf_counter() - started
+    warn_path(subject, outcome, name)
+    point = outcome.point
+    attributes = {
+        "method": name,
+        "prior": "jeffreys" if outcome.marginal else "laplace",
+        "status": outcome.status,
+        "n_iterations": outcome.iterations,
+        "seconds": seconds,
+        "separable": int(problem.separates(point.spot.eta)),
+        "violation": float(point.spot.residual),
+        "folded": [subject.names[column] for column, _, _ in same],
+        "conditional_on": "the support",
+        "curvature": "likelihood and marginal prior" if outcome.curved else "likelihood, lambda held",
         "versions": versions(),
     }
     return outcome, attributes
@@ -265,20 +322,22 @@ def _sample(
     model: Any, prepared: Any, hyper: tuple[float, float] | None, method: NUTS, sampling: dict[str, Any]
 ) -> xr.DataTree:
     """Sample the declaration of a named model."""
-    if hyper is None:
+    if hyper is None and model.proper_hyper is not None:
         hyper = model.proper_hyper
         _log.info(
             "NUTS needs a proper prior on the precisions: Gamma(%g, %g) stands in for the flat one of the evidence "
             "methods; hyper=(a, b) chooses another.",
             *hyper,
         )
+    subject = model.subject(prepared)
+    _warn_twins(subject)
     declaration = model.declare(prepared, hyper)
     started = time.perf_counter()
     sampled = method(declaration, **sampling)
     attributes = {
         "method": "nuts",
-        "hyper": list(hyper),
+        "hyper": list(hyper or ()),
         "seconds": time.perf_counter() - started,
         "versions": versions(),
     }
-    return nuts_tree(model.subject(prepared), sampled, attributes)
+    return nuts_tree(subject, sampled, attributes)

@@ -39,6 +39,7 @@ class normal:
     name: ClassVar[str] = "normal"
     nuisance: ClassVar[tuple[str, ...]] = ("sigma",)
     scale_free: ClassVar[bool] = False
+    log_concave: ClassVar[bool] = True
 
     def distribution(self, eta: Any, sigma: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
@@ -75,6 +76,7 @@ class student_t:
     name: ClassVar[str] = "student_t"
     nuisance: ClassVar[tuple[str, ...]] = ("sigma",)
     scale_free: ClassVar[bool] = False
+    log_concave: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.nu > 0:
@@ -110,6 +112,7 @@ class bernoulli:
     name: ClassVar[str] = "bernoulli"
     nuisance: ClassVar[tuple[str, ...]] = ()
     scale_free: ClassVar[bool] = True
+    log_concave: ClassVar[bool] = True
 
     def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
@@ -140,6 +143,7 @@ class categorical:
     name: ClassVar[str] = "categorical"
     nuisance: ClassVar[tuple[str, ...]] = ()
     scale_free: ClassVar[bool] = True
+    log_concave: ClassVar[bool] = False  # not along one predictor
 
     def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
@@ -170,6 +174,7 @@ class poisson:
     name: ClassVar[str] = "poisson"
     nuisance: ClassVar[tuple[str, ...]] = ()
     scale_free: ClassVar[bool] = True
+    log_concave: ClassVar[bool] = True
 
     def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
@@ -200,6 +205,7 @@ class negative_binomial:
     name: ClassVar[str] = "negative_binomial"
     nuisance: ClassVar[tuple[str, ...]] = ("dispersion",)
     scale_free: ClassVar[bool] = True
+    log_concave: ClassVar[bool] = True
 
     def distribution(self, eta: Any, dispersion: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pymc as pm
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from bayes_sparse import basis as bases
-from bayes_sparse.design import Design, FloatArray
+from bayes_sparse.design import FloatArray
 from bayes_sparse.likelihoods import Likelihood, compiled
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.problem import Problem
 from bayes_sparse.slot import Slot
+from bayes_sparse.sparse_design import AnyDesign, make_design, sparse_moments
 from bayes_sparse.subject import Subject
 from bayes_sparse.surfaces import Softmax
 
@@ -23,6 +26,8 @@ __all__ = ["bias_sd", "kept_precision", "named_subject", "observe", "standardise
 _NOISE_FLOOR = 1e-6  # of the spread of the targets: noise below it has collapsed
 _POISSON = float(np.log(1e5))  # counts so little over-dispersed are Poisson's, and beyond it rounding errors speak
 _REACH = 20.0  # how far other nuisance parameters may move from their start, in logs
+_DENSE_BYTES = 200 * 10**6  # sparse features up to this size are made dense where PyMC is to multiply them
+_log = logging.getLogger("bayes_sparse")
 
 
 def named_subject(data: Prepared, name: str, wide: float | None) -> Subject:
@@ -30,7 +35,7 @@ def named_subject(data: Prepared, name: str, wide: float | None) -> Subject:
     n, M = data.Phi.shape
     sd = bias_sd(data, wide)
     extra = np.ones((n, 1)) if data.basis.bias else None
-    design = Design(data.Phi, data.shift, data.scale, extra)
+    design = make_design(data.Phi, data.shift, data.scale, extra)
     many = data.likelihood.name == "categorical"
     w, bias = _slots(data, M)
     return Subject(
@@ -60,8 +65,8 @@ def named_subject(data: Prepared, name: str, wide: float | None) -> Subject:
 
 
 def standardised(data: Prepared) -> FloatArray:
-    """The basis functions as the prior speaks of them."""
-    Phi = np.asarray(data.Phi, dtype=float)
+    """The basis functions as the prior speaks of them, dense: for a declaration."""
+    Phi = _dense(data.Phi) if issparse(data.Phi) else np.asarray(data.Phi, dtype=float)
     if data.shift is not None:
         Phi = Phi - data.shift
     return Phi if data.scale is None else Phi / data.scale
@@ -91,11 +96,29 @@ def kept_precision(data: Prepared, sd: float) -> FloatArray:
     """Columns the user keeps have the bias's wide prior, in units of their own size."""
     if not data.kept.any():
         return np.empty(0)
-    size = np.ones(data.kept.sum()) if data.scale is not None else data.Phi[:, data.kept].std(axis=0)
+    if data.scale is not None:
+        size = np.ones(data.kept.sum())
+    elif issparse(data.Phi):
+        size = sparse_moments(data.Phi[:, data.kept])[1]
+    else:
+        size = data.Phi[:, data.kept].std(axis=0)
     return np.where(size > 0, size, 1.0) ** 2 / sd**2
 
 
-def _problem(data: Prepared, design: Design, sd: float) -> Problem:
+def _dense(Phi: Any) -> FloatArray:
+    """Sparse features in full, as long as they are small."""
+    n, M = Phi.shape
+    need = 8 * n * M
+    if need > _DENSE_BYTES:
+        raise ValueError(
+            f"PyMC takes the features dense, and these {n:,} rows of {M:,} columns would be {need / 10**6:,.0f} MB, "
+            f"more than {_DENSE_BYTES / 10**6:.0f}: fit by evidence first, and sample with the columns that it keeps."
+        )
+    _log.info("The sparse features are made dense for PyMC: %.1f MB.", need / 10**6)
+    return np.asarray(Phi.toarray(), dtype=float)
+
+
+def _problem(data: Prepared, design: AnyDesign, sd: float) -> Problem:
     log_start = np.log(data.likelihood.start(data.y - data.offset))
     floor = np.log(_NOISE_FLOOR) if data.likelihood.name in ("normal", "student_t") else -_REACH
     ceiling = log_start + _REACH
@@ -115,7 +138,7 @@ def _problem(data: Prepared, design: Design, sd: float) -> Problem:
     )
 
 
-def _softmax(data: Prepared, design: Design, sd: float) -> Softmax:
+def _softmax(data: Prepared, design: AnyDesign, sd: float) -> Softmax:
     if data.kept.any() or data.offset.any():
         raise ValueError("With several classes there is neither `keep` nor `offset`: leave them out.")
     assert data.classes is not None

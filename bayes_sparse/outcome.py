@@ -11,7 +11,7 @@ from bayes_sparse.approximations import State
 __all__ = ["Outcome", "Report", "Status"]
 
 type Report = Callable[[int, float, int], None]
-type Status = Literal["converged", "max_iterations", "separable", "noise_collapsed", "null"]
+type Status = Literal["converged", "max_iterations", "separable", "noise_collapsed", "null", "fixed-point", "jump"]
 
 
 @dataclass(frozen=True, eq=False)

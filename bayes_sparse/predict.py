@@ -15,6 +15,7 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack, issparse
 from scipy.special import softmax
 
 from bayes_sparse import basis as bases
@@ -47,9 +48,9 @@ def predict(
     ----------
     tree : xarray.DataTree
         From `bayes_sparse.fit`, also one read back with `xarray.open_datatree`.
-    X : array, DataFrame, Dataset or dict
-        New rows with the columns of the fit. For a `pm.Model` of your own: new values for its `pm.Data` by name, or
-        None for the rows it holds.
+    X : array, sparse matrix, DataFrame, Dataset or dict
+        New rows with the columns of the fit, dense or sparse as you like. For a `pm.Model` of your own: new values for
+        its `pm.Data` by name, or None for the rows it holds.
     model : pymc.Model, optional
         Your own model, when the tree came from one.
     offset : array, optional
@@ -71,9 +72,10 @@ def predict(
         return predict_declared(tree, model, X, offset, random_seed)
     if X is None:
         raise ValueError(f"Nothing to predict: pass new rows with the columns {settings['columns'][:6]}.")
-    matrix, rows, dim = features_of(X, settings["columns"])
-    shift = np.zeros(len(matrix)) if offset is None else vector_of(offset, len(matrix), "offset")
+    features, rows, dim = features_of(X, settings["columns"])
+    shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
     basis = bases.from_settings(settings["basis"])
+    matrix = bases.check_dense(features.tocsr() if issparse(features) else features, basis)
     likelihood = likelihoods.from_settings(settings["likelihood"])
     if likelihood.name == "categorical":
         if offset is not None:
@@ -107,7 +109,7 @@ def _settings(tree: xr.DataTree) -> dict[str, Any]:
 def _from_moments(
     tree: xr.DataTree,
     basis: bases.Basis,
-    X: NDArray[Any],
+    X: Any,
     offset: FloatArray,
     likelihood: likelihoods.Likelihood,
     augment: bool,
@@ -132,14 +134,15 @@ def _from_moments(
 
 
 def _from_draws(
-    tree: xr.DataTree, basis: bases.Basis, X: NDArray[Any], offset: FloatArray, likelihood: likelihoods.Likelihood
+    tree: xr.DataTree, basis: bases.Basis, X: Any, offset: FloatArray, likelihood: likelihoods.Likelihood
 ) -> tuple[FloatArray, FloatArray]:
     posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
     w = posterior["w"].transpose("basis", "sample").to_numpy()
     bias = posterior["bias"].to_numpy() if "bias" in posterior else 0.0
     nuisance = [posterior[name].to_numpy() for name in likelihood.nuisance]
     means, variances = [], []
-    for rows in np.array_split(np.arange(len(X)), max(1, len(X) * w.shape[1] // _BLOCK)):
+    n = X.shape[0]
+    for rows in np.array_split(np.arange(n), max(1, n * w.shape[1] // _BLOCK)):
         Phi = _columns(tree, basis, X[rows], np.arange(len(w)), len(w))
         level, spread = likelihood.moments(offset[rows, None] + Phi @ w + bias, *nuisance)
         means.append(level.mean(axis=1))
@@ -147,9 +150,7 @@ def _from_draws(
     return np.concatenate(means), np.concatenate(variances)
 
 
-def _of_classes(
-    tree: xr.DataTree, basis: bases.Basis, X: NDArray[Any], coords: dict[str, Any], random_seed: int
-) -> xr.Dataset:
+def _of_classes(tree: xr.DataTree, basis: bases.Basis, X: Any, coords: dict[str, Any], random_seed: int) -> xr.Dataset:
     """Class probabilities by softmax, averaged over draws of all weights together."""
     classes = tree["constant_data"]["class"].to_numpy()
     if "evidence" in tree.children:
@@ -163,11 +164,14 @@ def _of_classes(
         posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
         w = posterior["w"].transpose("sample", "class", "basis").to_numpy()
         bias = posterior["bias"].transpose("sample", "class").to_numpy() if "bias" in posterior else np.empty((1, 0))
-    M = w.shape[2]
-    probability = np.empty((len(X), len(classes)))
-    for rows in np.array_split(np.arange(len(X)), max(1, len(X) * w.shape[0] * len(classes) // _BLOCK)):
+    n, M = X.shape[0], w.shape[2]
+    probability = np.empty((n, len(classes)))
+    for rows in np.array_split(np.arange(n), max(1, n * w.shape[0] * len(classes) // _BLOCK)):
         Phi = _columns(tree, basis, X[rows], np.arange(M), M)
-        eta = np.einsum("nm,scm->snc", Phi, w, optimize=True)
+        if isinstance(Phi, np.ndarray):
+            eta = np.einsum("nm,scm->snc", Phi, w, optimize=True)
+        else:
+            eta = (Phi @ w.reshape(-1, M).T).reshape(len(rows), -1, len(classes)).swapaxes(0, 1)
         probability[rows] = softmax(eta + bias[:, None, :] if bias.size else eta, axis=2).mean(axis=0)
     dim = next(iter(coords))
     return xr.Dataset(
@@ -176,9 +180,13 @@ def _of_classes(
     )
 
 
-def _columns(tree: xr.DataTree, basis: bases.Basis, X: NDArray[Any], column: NDArray[Any], M: int) -> FloatArray:
-    """The active columns of the design at new rows; a constant for those beyond the M basis functions."""
+def _columns(tree: xr.DataTree, basis: bases.Basis, X: Any, column: NDArray[Any], M: int) -> Any:
+    """The active columns of the design at new rows, sparse if those are; a constant for those beyond the M."""
     inside = column < M
+    if not isinstance(X, np.ndarray):
+        ones = csr_array(np.ones((X.shape[0], int((~inside).sum()))))
+        order = np.argsort(np.append(np.flatnonzero(inside), np.flatnonzero(~inside)))
+        return hstack([X[:, column[inside]], ones], format="csr")[:, order]
     out = np.ones((len(X), len(column)))
     if basis.kernel:
         constant = tree["constant_data"].to_dataset()

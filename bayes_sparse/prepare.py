@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse import likelihoods
-from bayes_sparse.basis import Basis, check_kernel_size
-from bayes_sparse.data import Table, check_columns, labels_of, plain_labels, read_table, vector_of
+from bayes_sparse.basis import Basis, check_dense, check_kernel_size
+from bayes_sparse.data import Table, check_constant, labels_of, plain_labels, read_table, vector_of
 from bayes_sparse.design import FloatArray, column_moments
 from bayes_sparse.likelihoods import Likelihood
+from bayes_sparse.sparse_design import Features, sparse_moments
 
 __all__ = ["Prepared", "prepare"]
 
@@ -35,7 +35,7 @@ class Prepared:
         Chosen or found.
     basis : Basis
         How features became basis functions.
-    Phi : array (n, M)
+    Phi : array or sparse array (n, M)
         Basis functions before standardising (the user's own array for a linear basis).
     names : list of str
         Name of each basis function.
@@ -56,7 +56,7 @@ class Prepared:
     classes: NDArray[Any] | None
     likelihood: Likelihood
     basis: Basis
-    Phi: NDArray[Any]
+    Phi: Features
     names: list[str]
     shift: FloatArray | None
     scale: FloatArray | None
@@ -137,9 +137,9 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
 
 def _expand(
     table: Table, basis: Basis
-) -> tuple[NDArray[Any], list[str], FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
+) -> tuple[Features, list[str], FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
     """Basis functions, their names, and what standardises them (or the inputs of a kernel)."""
-    X = table.X
+    X = check_dense(table.X, basis)
     if basis.kernel:
         check_kernel_size(table.n, table.n)
         shift, scale = None, None
@@ -149,17 +149,11 @@ def _expand(
             X = (X - shift) / scale
         X = np.ascontiguousarray(X, dtype=float)
         return basis.matrix(X, X), basis.names(table.columns, list(table.rows)), None, None, shift, scale
-    Phi = basis.matrix(X, None)
+    Phi: Any = basis.matrix(X, None)
     names = basis.names(table.columns, list(table.rows)) or [f"f{j}" for j in range(Phi.shape[1])]
-    mean, sd = column_moments(Phi)
-    same = check_columns(Phi, names, sd, bias=basis.bias)
-    if same:
-        warnings.warn(
-            f"Columns {same[0][0]!r} and {same[0][1]!r} are the same"
-            + (f" (and {len(same) - 1} more pairs)" if len(same) > 1 else "")
-            + "; at most one of them is kept, and which one is arbitrary.",
-            stacklevel=4,
-        )
+    mean, sd = column_moments(Phi) if isinstance(Phi, np.ndarray) else sparse_moments(Phi)
+    if basis.bias:
+        check_constant(names, sd)
     if not basis.standardise:
         return Phi, names, None, None, None, None
     # Without a bias, centring would change the model; scaling does not.

@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.design import Design, FloatArray
+from bayes_sparse.design import FloatArray
+from bayes_sparse.sparse_design import AnyDesign
 
 __all__ = ["Problem"]
 
@@ -57,7 +58,7 @@ class Problem:
         Known noise of a normal likelihood with an empty theta.
     """
 
-    design: Design
+    design: AnyDesign
     y: FloatArray
     free: NDArray[np.bool_]
     fixed_precision: FloatArray | Callable[[FloatArray], FloatArray]
@@ -96,6 +97,21 @@ class Problem:
             return False
         ones = self.y == 1
         return bool(ones.any() and not ones.all() and eta[ones].min() > 0 > eta[~ones].max())
+
+    def noise(self, theta: FloatArray) -> FloatArray:
+        """Sd of a normal likelihood."""
+        return np.asarray(np.exp(theta[0]) if theta.size else self.sigma, dtype=float)
+
+    def terms(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
+        """Weighted log-likelihood and its first two derivatives along eta; a normal one needs nothing compiled."""
+        if self.normal:
+            sigma = self.noise(theta)
+            z = (self.y - eta) / sigma
+            terms = (-0.5 * z**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi), z / sigma, np.zeros_like(z) - sigma**-2.0)
+        else:
+            value, first, second, _ = self.pointwise(eta, theta)
+            terms = (value, first, second)
+        return terms if self.weights is None else tuple(self.weights * term for term in terms)
 
     def log_densities(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-likelihood of each observation, without the weights, for many draws of eta (S, n) and theta (S, k)."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bayes_sparse.design import FloatArray
 from bayes_sparse.problem import Problem
 from bayes_sparse.slot import Slot
+from bayes_sparse.sparse_design import AnyDesign
 from bayes_sparse.surfaces import Linear, Surface
 
 __all__ = ["Subject"]
@@ -74,6 +75,13 @@ class Subject:
     hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
     interchangeable: bool = False
     scale_free: bool = True
+
+    @property
+    def design(self) -> AnyDesign:
+        """The columns, of a named model."""
+        holder: Any = self.other if self.linear is None else self.linear
+        design: AnyDesign = holder.design
+        return design
 
     @property
     def problem(self) -> Problem:

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.outcome import Outcome, Status
 from bayes_sparse.problem import Problem
 from bayes_sparse.subject import Subject
 
-__all__ = ["FitWarning", "judge", "judge_one_step", "warn", "warn_one_step"]
+__all__ = ["FitWarning", "judge", "judge_one_step", "warn", "warn_one_step", "warn_path"]
 
 
 _ASTRAY = 10.0  # nats between the evidence at the expansion point and at the mode: the likelihood is not quadratic
 _NEAR_FLOOR = float(np.log(100.0))  # above the least noise a search may reach
+_VIOLATED = 1e-3  # of lambda
 _log = logging.getLogger("bayes_sparse")
 
 
@@ -64,6 +66,43 @@ def warn(status: Status, problem: Problem, outcome: Outcome, method: str) -> Non
         message = (
             f"The fit uses up the data: {used:.0f} degrees of freedom for {n} observations; its intervals are too "
             "narrow; raise `smoothness` or offer fewer basis functions."
+        )
+    if message is not None:
+        warnings.warn(message, FitWarning, stacklevel=4)
+
+
+def warn_path(subject: Subject, outcome: PathOutcome, method: str) -> None:
+    """Tell the user how a method on the L1 path ended, where that is not the ordinary way."""
+    point, status = outcome.point, outcome.status
+    if status == "jump":
+        _log.info(
+            "No lambda on the path satisfies lambda R = N exactly: at %.4g the number of weights jumps past it. The "
+            "sparser side, with %d weights, is the answer.",
+            point.lam,
+            point.N,
+        )
+    if status == "converged" and outcome.marginal and point.spot.residual > _VIOLATED:
+        _log.info(
+            "This is no solution of the exact criterion: at lambda = N/R another column would enter; "
+            "method='reweighted' finds one."
+        )
+    message = _MEANING.get(status)
+    if status == "null" and any(visited.gap < 0 for visited in outcome.visited):
+        message = (
+            "Lambda has nowhere to settle: once it shrinks, it shrinks until the noise collapses, so the answer is the "
+            "model without any term; choose lambda by method='cv', give `lam`, or fit 'ard_gaussian'."
+        )
+    if status == "max_iterations":
+        message = (
+            f"The method {method!r} did not converge within its limit of iterations; method='reweighted' always ends, "
+            "or raise max_iterations."
+        )
+    if message is None and subject.problem.separates(point.spot.eta):
+        message = _MEANING["separable"]
+    if message is None and point.N + len(point.theta) >= subject.problem.design.n:
+        message = (
+            f"The fit uses up the data: {point.N} weights for {subject.problem.design.n} observations; its intervals "
+            "mean nothing; give a larger `lam`."
         )
     if message is not None:
         warnings.warn(message, FitWarning, stacklevel=4)

@@ -13,9 +13,10 @@ import pymc as pm
 
 from bayes_sparse.models.ard_gaussian import ARDGaussian
 from bayes_sparse.models.gaussian_eigen import GaussianEigen
+from bayes_sparse.models.jeffreys_laplace import JeffreysLaplace
 from bayes_sparse.models.laplace_eigen import LaplaceEigen
 
-__all__ = ["ARDGaussian", "Declared", "GaussianEigen", "LaplaceEigen"]
+__all__ = ["ARDGaussian", "Declared", "GaussianEigen", "JeffreysLaplace", "LaplaceEigen"]
 
 
 @dataclass(frozen=True)
@@ -29,19 +30,25 @@ class Declared:
     weights : str or tuple of str, optional
         Name of the Normal variable whose precisions are to be found, for one-step methods several. None: found in the
         graph.
-    prior : "gaussian" or "laplace"
-        On each direction, for one-step methods; the normal prior of the declaration, or a Laplace prior instead.
+    prior : "gaussian", "laplace" or "jeffreys"
+        The normal prior of the declaration; for one-step methods a Laplace prior on each direction instead; for methods
+        on the L1 path Laplace priors of one common scale, which is integrated out.
     """
 
     model: pm.Model
     weights: str | tuple[str, ...] | None = None
-    prior: Literal["gaussian", "laplace"] = "gaussian"
+    prior: Literal["gaussian", "laplace", "jeffreys"] = "gaussian"
 
     coordinates: ClassVar[str] = "weights"
     expansion: ClassVar[str] = "ridge"
-    default_method: ClassVar[str] = "sequential"
     proper_hyper: ClassVar[tuple[float, float]] = ARDGaussian.proper_hyper
 
     def __post_init__(self) -> None:
-        if self.prior not in ("gaussian", "laplace"):
-            raise ValueError(f"There is no prior {self.prior!r} for a model of your own; there are gaussian, laplace.")
+        known = ("gaussian", "laplace", "jeffreys")
+        if self.prior not in known:
+            raise ValueError(f"There is no prior {self.prior!r} for a model of your own; there are {', '.join(known)}.")
+
+    @property
+    def default_method(self) -> str:
+        """What fits the prior."""
+        return "reweighted" if self.prior == "jeffreys" else "sequential"

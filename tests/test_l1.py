@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from bayes_sparse.design import Design
-from bayes_sparse.l1 import climb_l1
+from bayes_sparse.l1.climb import climb_l1
 from bayes_sparse.newton import climb
 from bayes_sparse.one_step.eigen import eigen_coordinates
 from bayes_sparse.one_step.expansion import expand

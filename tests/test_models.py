@@ -38,7 +38,7 @@ def log_likelihood(model, point):
 
 
 def test_the_models_are_public():
-    assert set(bs.models.__all__) == {"ARDGaussian", "Declared", "GaussianEigen", "LaplaceEigen"}
+    assert set(bs.models.__all__) == {"ARDGaussian", "Declared", "GaussianEigen", "JeffreysLaplace", "LaplaceEigen"}
     assert bs.models.ARDGaussian() == bs.models.ARDGaussian(bias_sd=None)
     with pytest.raises(dataclasses.FrozenInstanceError):
         bs.models.ARDGaussian().bias_sd = 1.0

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from bayes_sparse.methods.coordinate_descent import CoordinateDescent
+from bayes_sparse.methods.cv import CV
 from bayes_sparse.methods.em import EM
 from bayes_sparse.methods.full_matrix import FullMatrix
+from bayes_sparse.methods.fuzzy import Fuzzy
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.methods.revm import REVM
+from bayes_sparse.methods.reweighted import Reweighted
 from bayes_sparse.methods.sequential import Sequential
 
-__all__ = ["EM", "NUTS", "REVM", "FullMatrix", "MacKay", "Sequential"]
+__all__ = [
+    "CV",
+    "EM",
+    "NUTS",
+    "REVM",
+    "CoordinateDescent",
+    "FullMatrix",
+    "Fuzzy",
+    "MacKay",
+    "Reweighted",
+    "Sequential",
+]

@@ -39,7 +39,7 @@ class EM:
 
     needs_flat_hyper: ClassVar[bool] = False
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
-    one_step: ClassVar[bool] = False
+    family: ClassVar[str] = "evidence"
 
     def __call__(self, problem: Problem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""

@@ -36,7 +36,7 @@ class FullMatrix:
 
     needs_flat_hyper: ClassVar[bool] = True
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
-    one_step: ClassVar[bool] = True  # it takes the surface itself, not an approximation of a problem
+    family: ClassVar[str] = "one_step"
 
     def __post_init__(self) -> None:
         if self.expansion is not None:

@@ -49,7 +49,7 @@ class REVM:
 
     needs_flat_hyper: ClassVar[bool] = True
     priors: ClassVar[tuple[str, ...]] = ("gaussian", "laplace")
-    one_step: ClassVar[bool] = True  # it takes the surface itself, not an approximation of a problem
+    family: ClassVar[str] = "one_step"
 
     def __post_init__(self) -> None:
         if self.expansion is not None:

@@ -66,7 +66,7 @@ class Sequential:
 
     needs_flat_hyper: ClassVar[bool] = True  # with a proper Gamma prior no precision is infinite: nothing to delete
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
-    one_step: ClassVar[bool] = False
+    family: ClassVar[str] = "evidence"
 
     def __call__(self, problem: Problem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bayes_sparse.approximations.state import log_prior
 from bayes_sparse.design import FloatArray
 from bayes_sparse.gaussian import Primal
-from bayes_sparse.l1 import climb_l1
+from bayes_sparse.l1.climb import climb_l1
 from bayes_sparse.newton import Peak, climb
 from bayes_sparse.one_step.eigen import Eigen, Profile
 from bayes_sparse.one_step.expansion import Quadratic

@@ -74,7 +74,7 @@ class Linear:
     def _curvature_scale(self, theta: FloatArray) -> float:
         """Curvature of one observation's log-likelihood along the predictor where it fits exactly."""
         if self.problem.normal:
-            curvature = np.broadcast_to(self._sigma(theta) ** -2.0, self.n)
+            curvature = np.broadcast_to(self.problem.noise(theta) ** -2.0, self.n)
         else:
             curvature = np.maximum(-self.problem.pointwise(self.problem.y, theta)[2], 0.0)
         return float(np.average(curvature, weights=self.problem.weights))
@@ -112,7 +112,7 @@ class Linear:
     def weighted_gram(self, b: FloatArray, theta: FloatArray) -> FloatArray:
         """``Phi' diag(b) Phi`` for curvatures b; where all observations have the same noise, the product is kept."""
         if self.problem.normal and (theta.size or np.ndim(self.problem.sigma) == 0):
-            return np.asarray(self.gram * self._sigma(theta) ** -2.0)
+            return np.asarray(self.gram * self.problem.noise(theta) ** -2.0)
         return self.problem.design.gram(b)
 
     def log_densities(self, v: FloatArray, theta: FloatArray) -> FloatArray:
@@ -120,28 +120,13 @@ class Linear:
         eta = self.problem.offset + v @ self.problem.design.columns(self._index).T
         return self.problem.log_densities(eta, theta)
 
-    def terms(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
-        """Weighted log-likelihood and its first two derivatives along eta; a normal one needs nothing compiled."""
-        problem = self.problem
-        if problem.normal:
-            sigma = self._sigma(theta)
-            z = (problem.y - eta) / sigma
-            terms = (-0.5 * z**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi), z / sigma, np.zeros_like(z) - sigma**-2.0)
-        else:
-            value, first, second, _ = problem.pointwise(eta, theta)
-            terms = (value, first, second)
-        return terms if problem.weights is None else tuple(problem.weights * term for term in terms)
-
-    def _sigma(self, theta: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(theta[0]) if theta.size else self.problem.sigma, dtype=float)
-
 
 class _Look:
     """A linear surface at one predictor."""
 
     def __init__(self, surface: Linear, eta: FloatArray, theta: FloatArray) -> None:
         self._surface, self._eta, self._theta = surface, eta, theta
-        self._terms = surface.terms(eta, theta)
+        self._terms = surface.problem.terms(eta, theta)
 
     @cached_property
     def value(self) -> float:

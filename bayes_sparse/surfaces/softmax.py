@@ -16,6 +16,7 @@ from scipy.special import log_softmax
 
 from bayes_sparse.design import Design, FloatArray
 from bayes_sparse.gaussian import weighted_gram
+from bayes_sparse.sparse_design import AnyDesign
 
 __all__ = ["Softmax"]
 
@@ -42,7 +43,7 @@ class Softmax:
         Mean squared column, where it is that of other columns than the design's.
     """
 
-    design: Design
+    design: AnyDesign
     y: NDArray[np.intp]
     classes: int
     precision: FloatArray

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
 METHODS = [  # a one-step method says where it expands the likelihood; test_one_step.py has its laws
     name
     for name in registry.options("bayes_sparse.methods")
-    if name != "nuts" and not registry.lookup("bayes_sparse.methods", name, "method").one_step
+    if name != "nuts" and registry.lookup("bayes_sparse.methods", name, "method").family == "evidence"
 ]
 BASES = {
     "linear": bs.basis.linear(),

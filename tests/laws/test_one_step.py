@@ -19,7 +19,7 @@ _FOUND = {
     if name != "nuts"
 }
 MODELS = {"gaussian": "ard_gaussian", "laplace": "laplace_eigen"}
-SYSTEMS = [(name, prior) for name, method in _FOUND.items() if method.one_step for prior in method.priors]
+SYSTEMS = [(name, prior) for name, method in _FOUND.items() if method.family == "one_step" for prior in method.priors]
 LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial", "categorical"]
 SEARCHED = ("student_t", "negative_binomial")  # their nuisance parameter is found to a thousandth
 BARE = bs.basis.precomputed()

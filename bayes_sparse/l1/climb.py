@@ -1,7 +1,6 @@
 """Maximise a likelihood under Laplace priors: ``L(u, x) - sum_i penalty_i |u_i| - x'Px/2``, by proximal Newton steps.
 
-Each step solves the penalised quadratic exactly, with the fixed weights x eliminated: sweeps over coordinates find the
-signs, one linear system on the coordinates that are not zero finishes it, and the step is taken as far as it climbs.
+Each step solves the penalised quadratic exactly, with the fixed weights x eliminated, and is taken as far as it climbs.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from bayes_sparse.design import FloatArray
-from bayes_sparse.gaussian import cholesky
+from bayes_sparse.l1.quadratic import penalised_quadratic
 from bayes_sparse.newton import Peak, ascend
 from bayes_sparse.one_step.eigen import Profile
 from bayes_sparse.surfaces import Surface
@@ -20,7 +19,6 @@ __all__ = ["climb_l1"]
 _PROMISE = 1e-12  # nats: a step that promises less is the last one
 _ROUNDING = 1e-8  # nats: of a step that promises less, heights cannot tell whether it climbs
 _CURVED = 1e-8  # of the prior's own curvature, price^2: keeps steps finite where the likelihood has none
-_SWEEPS = 500
 
 
 def climb_l1(
@@ -81,53 +79,8 @@ def _target(profile: Profile, gradient: FloatArray, v: FloatArray, penalty: Floa
     """Where the penalised quadratic is highest; the bias, which all directions pull at, follows them in one move."""
     d = len(penalty)
     along = gradient[:d] - gradient[d:] @ profile.link
-    u = _penalised_quadratic(profile.S, along, v[:d], penalty, side)
+    u = penalised_quadratic(profile.S, along, v[:d], penalty, side)
     if d == len(v):
         return u
     alone, _ = lapack.dpotrs(profile.L, gradient[d:], lower=1)
     return np.append(u, v[d:] + alone - profile.link @ (u - v[:d]))
-
-
-def _penalised_quadratic(
-    H: FloatArray, gradient: FloatArray, v: FloatArray, price: FloatArray, side: FloatArray
-) -> FloatArray:
-    """Maximise ``gradient'(x - v) - (x - v)'H(x - v)/2 - price'|x|``."""
-    curvature = np.maximum(H.diagonal(), 1e-300)
-    x, slope = v.copy(), gradient.copy()  # slope = gradient - H (x - v) throughout
-    for sweep in range(_SWEEPS):
-        for j in range(len(x)):
-            pull = slope[j] + curvature[j] * x[j]
-            new = np.sign(pull) * max(abs(pull) - price[j], 0.0) / curvature[j]
-            if new * side[j] < 0:
-                new = 0.0
-            if new != x[j]:
-                slope -= H[j] * (new - x[j])
-                x[j] = new
-        if sweep % 5 == 4:
-            finished = _finished(H, gradient, v, price, side, x)
-            if finished is not None:
-                return finished
-    return x
-
-
-def _finished(
-    H: FloatArray, gradient: FloatArray, v: FloatArray, price: FloatArray, side: FloatArray, x: FloatArray
-) -> FloatArray | None:
-    """The exact maximum if it has the signs of x, else None."""
-    sign = np.sign(x)
-    active = (sign != 0) | (price == 0)
-    exact = np.zeros_like(x)
-    rest = gradient[active] + H[np.ix_(active, ~active)] @ v[~active] - price[active] * sign[active]
-    if active.any():
-        try:
-            rest, _ = lapack.dpotrs(cholesky(H[np.ix_(active, active)]), rest, lower=1)
-        except np.linalg.LinAlgError:
-            return None
-    exact[active] = v[active] + rest
-    if np.any(exact * sign < 0):
-        return None
-    slope = gradient - H @ (exact - v)
-    outward = np.where(side == 0, np.abs(slope), slope * side)
-    if np.any(outward[~active] > price[~active] * (1 + 1e-9) + 1e-12):
-        return None
-    return exact

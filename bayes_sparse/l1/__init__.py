@@ -1,0 +1,1 @@
+"""Absolute-value prices: the quadratic subproblem, small surfaces, and warm-started paths over many columns."""

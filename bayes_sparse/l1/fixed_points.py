@@ -1,0 +1,161 @@
+"""Solutions of lambda R(lambda) = N(lambda) on an L1 path.
+
+Going up the path, lambda should grow where N/R exceeds it and shrink where it does not; a solution is stable where the
+first turns into the second. N changes by whole numbers, so the turn may happen at a jump, between a point with one
+weight more and a point with one weight less, and then there is no exact solution: the sparser side stands for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from bayes_sparse.l1.path import Path, Point
+from bayes_sparse.outcome import Report
+
+__all__ = ["Solution", "all_solutions", "first_solution"]
+
+_WEAK = 1e-3  # of the largest knob: where the search begins
+_WEAKEST = 1e-9  # of the largest knob: nothing is looked for below
+_LEAST, _MOST = 10 ** (1 / 64), 10 ** (1 / 4)  # factors by which the knob may move at once
+_GRID = 10 ** (1 / 16)  # between the points that are looked at when all solutions are wanted
+_ROUGH, _FINE = 1e-3, 1e-10  # tolerance of a point on the way, and of one that may be the answer
+_SURE = 0.03  # a gap so large has its sign from a rough point
+_CLOSED = 1e-9  # a gap so small is none
+_NARROW = 1e-9  # relative width of a bracket: what happens inside is a jump
+_FEW = 2  # weights that leave inside a bracket: more, and they are not gone through one by one
+
+type Ending = Literal["fixed-point", "jump", "null"]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A stable solution.
+
+    Attributes
+    ----------
+    point : Point
+        Where.
+    status : str
+        ``"fixed-point"``, ``"jump"`` or ``"null"``.
+    """
+
+    point: Point
+    status: Ending
+
+
+def first_solution(path: Path, report: Report) -> tuple[Solution, list[Point]]:
+    """The stable solution that a weakly penalised start is drawn to, and the points visited."""
+    walk = _Walk(path, report)
+    if not walk.top > 0:
+        return Solution(path.null, "null"), walk.visited
+    found = walk.down(walk.see(path.cold(_WEAK * walk.top, _ROUGH))) or walk.up(walk.visited[0])
+    return found or Solution(path.null, "null"), walk.visited
+
+
+def all_solutions(path: Path, weakest: float, report: Report) -> tuple[list[Solution], list[Point]]:
+    """Every stable solution with a knob above the weakest, weakest penalty first, and the points visited."""
+    walk = _Walk(path, report)
+    found: list[Solution] = []
+    high = point = path.null
+    knob = walk.top / _GRID
+    while knob > weakest:
+        high, point = point, walk.to(knob, point, _ROUGH)
+        between = walk.between(point, high) if point.gap > 0 >= high.gap else None
+        if between is not None:
+            found.append(between)
+        knob /= _GRID
+    return found[::-1], walk.visited
+
+
+class _Walk:
+    """A search along a path that remembers where it was."""
+
+    def __init__(self, path: Path, report: Report) -> None:
+        self._path, self._report = path, report
+        self.top, self.visited = path.largest, list[Point]()
+
+    def see(self, point: Point) -> Point:
+        """Remember a point."""
+        self.visited.append(point)
+        self._report(len(self.visited), point.criterion, point.N)
+        return point
+
+    def to(self, knob: float, near: Point, tolerance: float) -> Point:
+        """Go to a point from another one."""
+        return self.see(self._path.at(knob, near, tolerance))
+
+    def down(self, point: Point) -> Solution | None:
+        """The first turn below a point where lambda should shrink; None elsewhere, and where there is none."""
+        while point.gap <= 0 and point.knob > _WEAKEST * self.top:
+            high, point = point, self.to(_downwards(point), point, _ROUGH)
+            if point.gap > 0:
+                return self.between(point, high)
+        return None
+
+    def up(self, point: Point) -> Solution | None:
+        """The first turn above a point; None where there is none up to the top."""
+        while (knob := _upwards(point)) < self.top:
+            low, point = point, self.to(knob, point, _ROUGH)
+            found = self.between(low, point) if low.gap > 0 >= point.gap else None
+            if found is not None:
+                return found
+        return None
+
+    def between(self, low: Point, high: Point) -> Solution | None:
+        """The turn between a point where lambda should grow and one where it should shrink.
+
+        None where a closer look at the two says that there is none.
+        """
+        low, high = (end if abs(end.gap) > _SURE else self.to(end.knob, end, _FINE) for end in (low, high))
+        if not low.gap > -_CLOSED or not high.gap < _CLOSED:
+            return None
+        before, patience = np.inf, 0
+        while True:
+            for end in (low, high):
+                if abs(end.gap) <= _CLOSED:
+                    return Solution(end, "fixed-point")
+            width = high.knob / low.knob - 1
+            if width <= _NARROW:
+                return Solution(min(low, high, key=lambda end: end.N), "jump")
+            # A guess that does not halve the bracket in three rounds gives way to its middle.
+            before, patience = (width, 0) if width <= before / 2 else (before, patience + 1)
+            knob = _guess(low, high) if patience < 3 else float(np.sqrt(low.knob * high.knob))
+            patience %= 3
+            near = low if knob / low.knob < high.knob / knob else high
+            point = self.to(knob, near, _FINE)
+            low, high = (point, high) if point.gap > 0 else (low, point)
+
+
+def _upwards(point: Point) -> float:
+    """Where to look above a point: as far as Newton's step or the plain update goes, within reason."""
+    wanted = point.newton * (1 + 1e-6) if point.gap > 0 else np.nan
+    if not wanted > point.knob:
+        wanted = point.knob * np.exp(max(point.gap, 0.0))
+    return point.knob * float(np.clip(wanted / point.knob, _LEAST, _MOST))
+
+
+def _downwards(point: Point) -> float:
+    """Where to look below a point."""
+    wanted = point.newton * (1 - 1e-6)
+    if not 0 < wanted < point.knob:
+        wanted = point.knob * np.exp(point.gap)
+    return point.knob * float(np.clip(wanted / point.knob, _MOST**-2, 1 / _LEAST))
+
+
+def _guess(low: Point, high: Point) -> float:
+    """Where the turn may be: at a solution for the support below or above, or where that support loses a weight."""
+    knot, nudge = low.knot, _NARROW / 4
+    if low.knob < low.newton < min(high.knob, knot):
+        return low.newton
+    if abs(low.N - high.N) <= _FEW:
+        if low.knob * (1 + 2 * nudge) < knot < high.knob:
+            return knot * (1 - nudge)
+        if low.knob < knot * (1 + nudge) < high.knob:
+            return knot * (1 + nudge)
+    if low.knob < high.newton < high.knob and low.N == high.N:
+        return high.newton
+    part = float(np.clip(low.gap / (low.gap - high.gap), 0.1, 0.9))
+    return float(low.knob * (high.knob / low.knob) ** part)

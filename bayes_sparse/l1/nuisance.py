@@ -1,0 +1,58 @@
+"""Nuisance parameters along a path: where they are best, and how they and the predictor curve together."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+
+from bayes_sparse.design import FloatArray
+from bayes_sparse.problem import Problem
+
+__all__ = ["best_theta", "theta_curvature"]
+
+_STEP = 1e-4  # of a numerical derivative along a parameter on the log scale
+
+
+def best_theta(problem: Problem, eta: FloatArray, theta: FloatArray) -> FloatArray:
+    """The most likely nuisance parameters at a predictor, from a start."""
+    if not theta.size:
+        return theta
+    low, high = problem.theta_bounds.T
+    if problem.normal and problem.log_prior is None:
+        variance = np.average((problem.y - eta) ** 2, weights=problem.weights)
+        return np.asarray(np.clip([0.5 * np.log(max(variance, 1e-300))], low, high))
+
+    def cost(t: FloatArray) -> float:
+        return -_height(problem, eta, t)
+
+    if theta.size == 1:
+        found = minimize_scalar(
+            lambda t: cost(np.array([t])), bounds=(low[0], high[0]), method="bounded", options={"xatol": 1e-10}
+        )
+        best = np.array([found.x])
+    else:
+        best = minimize(cost, theta, bounds=problem.theta_bounds, method="L-BFGS-B", options={"ftol": 1e-14}).x
+    return best if cost(best) <= cost(theta) else theta
+
+
+def theta_curvature(problem: Problem, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Second derivatives of minus the log-likelihood: along the predictor (n,), mixed (n, t), and of theta (t, t)."""
+    bend, t = np.maximum(-problem.terms(eta, theta)[2], 0.0), theta.size
+    if problem.normal and t and problem.log_prior is None:
+        slope = problem.terms(eta, theta)[1]
+        total = problem.design.n if problem.weights is None else float(problem.weights.sum())
+        return bend, 2.0 * slope[:, None], np.array([[2.0 * total]])
+    mixed, own = np.empty((len(eta), t)), np.empty((t, t))
+    steps = _STEP * np.eye(t)
+    for i in range(t):
+        ahead, behind = problem.terms(eta, theta + steps[i])[1], problem.terms(eta, theta - steps[i])[1]
+        mixed[:, i] = -(ahead - behind) / (2 * _STEP)
+        for j in range(i + 1):
+            corners = [_height(problem, eta, theta + a * steps[i] + b * steps[j]) for a in (1, -1) for b in (1, -1)]
+            own[i, j] = own[j, i] = -(corners[0] - corners[1] - corners[2] + corners[3]) / (4 * _STEP**2)
+    return bend, mixed, own
+
+
+def _height(problem: Problem, eta: FloatArray, theta: FloatArray) -> float:
+    total = float(problem.terms(eta, theta)[0].sum())
+    return total if problem.log_prior is None else total + problem.log_prior(theta)

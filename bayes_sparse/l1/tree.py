@@ -1,0 +1,183 @@
+"""The outcome of a method on an L1 path as a tree: point, normal posterior on the support, and what the path said.
+
+Lambda, R and the criterion speak of standardised columns, as the penalty does; weights are in the user's units. The
+posterior is conditional on the support: no draw has a weight outside it, and none of their uncertainty is in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.linalg import lapack
+
+from bayes_sparse.design import FloatArray
+from bayes_sparse.gaussian import cholesky
+from bayes_sparse.l1.outcome import PathOutcome
+from bayes_sparse.l1.path import Point
+from bayes_sparse.limits import small_enough
+from bayes_sparse.subject import Subject
+from bayes_sparse.tree import Variables, assemble, fixed_names, put, put_fixed, unpacked
+
+__all__ = ["path_tree"]
+
+
+def path_tree(
+    subject: Subject,
+    outcome: PathOutcome,
+    attributes: dict[str, Any],
+    *,
+    draws: int,
+    chains: int,
+    rng: np.random.Generator,
+) -> xr.DataTree:
+    """Point, moments on the support, and draws if any are asked for."""
+    factor = _factor(outcome)
+    groups = {"evidence": _evidence(subject, outcome, factor, attributes)}
+    if draws:
+        groups |= _draws(subject, outcome, factor, draws, chains, rng)
+    return assemble(subject, groups)
+
+
+def _factor(outcome: PathOutcome) -> FloatArray:
+    """F with F F' the covariance of the active weights and the nuisance parameters."""
+    P = outcome.precision
+    if len(P) and lapack.dpotrf(P, lower=1)[1] != 0:
+        # As many weights as observations: what is known about the noise is left aside, and collinear columns are told
+        # apart by rounding errors alone.
+        k = len(outcome.point.index)
+        P = outcome.point.precision.copy()
+        P[:k, k:], P[k:, :k] = 0.0, 0.0
+    L = cholesky(P)
+    return np.asarray(np.linalg.inv(L).T) if len(L) else np.empty((0, 0))
+
+
+def _evidence(subject: Subject, outcome: PathOutcome, factor: FloatArray, attributes: dict[str, Any]) -> xr.Dataset:
+    point, M = outcome.point, subject.M
+    index, k = point.index, len(point.index)
+    own = subject.in_users_units(factor[:k].T, index).T
+    sd = np.sqrt(np.einsum("ij,ij->i", own, own))
+    mean = _weights(subject, point)
+    basis = index < M
+    kept = np.zeros(M, dtype=bool)
+    kept[index[basis]] = True
+    variables: Variables = {
+        "lambda": ((), point.lam if point.N else np.nan),
+        "N": ((), point.N),
+        "R": ((), point.R),
+        "r": ((), point.r),
+        "criterion": ((), point.criterion),
+        "log_likelihood_mode": ((), point.log_likelihood),
+        "log_prior": ((), float(outcome.log_prior(point.w[None])[0])),
+        "log_evidence": ((), np.nan),
+        "mean": (("basis",), _spread(mean[basis], index[basis], M)),
+        "sd": (("basis",), _spread(sd[basis], index[basis], M)),
+        "relevant": (("basis",), kept),
+        "pull": (("basis",), _pull(outcome, M)),
+        "column": (("coordinate",), index),
+        "coordinate_mean": (("coordinate",), mean),
+        "covariance_factor": (("coordinate", "factor"), own),
+        "theta": (("nuisance",), point.theta),
+    }
+    variables |= outcome.found
+    _put_path(variables, subject, outcome)
+    put_fixed(variables, subject, mean, sd, index, point.theta)
+    labels = np.array([*subject.names, *fixed_names(subject)])
+    coords: dict[str, Any] = {"basis": np.array(subject.names), "coordinate": labels[index]}
+    if "ever" in variables:
+        coords["ever"] = labels[variables.pop("ever")[1]]
+    return xr.Dataset(variables, coords=coords, attrs={"approximation": "laplace", **attributes})
+
+
+def _weights(subject: Subject, point: Point) -> FloatArray:
+    return subject.in_users_units(point.w, point.index) + subject.prior_mean[point.index]
+
+
+def _spread(values: FloatArray, index: Any, M: int) -> FloatArray:
+    full = np.zeros(M)
+    full[index] = values
+    return full
+
+
+def _pull(outcome: PathOutcome, M: int) -> FloatArray:
+    """Slope of the log-likelihood along each column in units of lambda: 1 or -1 where a weight is not zero."""
+    spot, knob = outcome.point.spot, outcome.point.knob
+    largest = knob if np.isfinite(knob) else float(np.abs(spot.gradient[:M]).max(initial=0.0)) or 1.0
+    return np.asarray(spot.gradient[:M] / largest)
+
+
+def _put_path(variables: Variables, subject: Subject, outcome: PathOutcome) -> None:
+    """The points visited and the solutions found, with the weights that were ever in."""
+    solutions = [solution.point for solution in outcome.solutions or []]
+    visited = sorted((p for p in outcome.visited if p.N), key=lambda point: point.lam)
+    M = subject.M
+    if visited:
+        ever = np.unique(np.concatenate([p.index[p.index < M] for p in visited]))
+        variables["ever"] = (("ever",), ever)
+        variables["path_lambda"] = (("visited",), np.array([p.lam for p in visited]))
+        variables["path_N"] = (("visited",), np.array([p.N for p in visited]))
+        variables["path_R"] = (("visited",), np.array([p.R for p in visited]))
+        variables["path_w"] = (("visited", "ever"), _stacked(subject, visited)[:, ever])
+    if outcome.solutions is not None:
+        for name in ("lam", "N", "R", "r", "criterion", "log_prior"):
+            values = np.array([getattr(p, name) for p in solutions], dtype=float)
+            variables[f"solution_{'lambda' if name == 'lam' else name}"] = (("solution",), values)
+        variables["solution_status"] = (("solution",), np.array([s.status for s in outcome.solutions], dtype=str))
+        variables["solution_w"] = (("solution", "basis"), _stacked(subject, solutions))
+
+
+def _stacked(subject: Subject, points: list[Point]) -> FloatArray:
+    """Weights of several points in the user's units, one a row."""
+    out = np.zeros((len(points), subject.M))
+    for row, point in zip(out, points, strict=True):
+        basis = point.index < subject.M
+        row[point.index[basis]] = _weights(subject, point)[basis]
+    return out
+
+
+def _draws(
+    subject: Subject, outcome: PathOutcome, factor: FloatArray, draws: int, chains: int, rng: np.random.Generator
+) -> dict[str, xr.Dataset]:
+    """Independent draws of the normal posterior on the support."""
+    point, problem, count, shape = outcome.point, subject.problem, chains * draws, (chains, draws)
+    index, k = point.index, len(point.index)
+    z = rng.standard_normal((count, len(factor)))
+    drawn = z @ factor.T
+    w, theta = point.w + drawn[:, :k], point.theta + drawn[:, k:]
+    if theta.size:
+        theta = np.clip(theta, *problem.theta_bounds.T)
+    coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
+    variables: Variables = {}
+    reported = (subject.in_users_units(w, index) + subject.prior_mean[index]).reshape(*shape, k)
+    for slot in (*subject.sparse, *subject.fixed):
+        put(variables, coords, slot, reported, index)
+    for name, values in unpacked(subject, theta).items():
+        extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
+        variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
+    chain_draw = {name: coords[name] for name in ("chain", "draw")}
+    log_q = -0.5 * np.sum(z**2, axis=1) - 0.5 * len(factor) * np.log(2 * np.pi) - np.log(factor.diagonal()).sum()
+    stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
+    groups = {"posterior": xr.Dataset(variables, coords=coords)}
+    if small_enough(8 * count * problem.design.n):
+        eta = problem.offset + w @ problem.design.columns(index).T
+        pointwise = problem.log_densities(eta, theta)
+        log_p = pointwise.sum(axis=1) if problem.weights is None else pointwise @ problem.weights
+        log_p = log_p + outcome.log_prior(w) - 0.5 * w**2 @ point.path.precision[index]
+        if problem.log_prior is not None:
+            log_p += [problem.log_prior(row) for row in theta]
+        stats["log_p"] = (("chain", "draw"), np.asarray(log_p).reshape(shape))
+        groups["log_likelihood"] = xr.Dataset(
+            {subject.observed: (("chain", "draw", subject.obs_dim), pointwise.reshape(*shape, -1))},
+            coords={**chain_draw, subject.obs_dim: subject.obs},
+        )
+    prior = "Gamma(N) / (2R)^N, unnormalised" if outcome.marginal else "Laplace at the given lambda"
+    groups["sample_stats"] = xr.Dataset(
+        stats,
+        coords=chain_draw,
+        attrs={
+            "log_p": f"log p(y|w) + log p(w) on the support, the prior {prior}; weights of standardised columns",
+            "log_q": "log density of the approximation, of the same weights and the nuisance parameters",
+        },
+    )
+    return groups

@@ -1,0 +1,99 @@
+"""L1 regression with lambda by cross-validation: the rival that needs a grid and as many fits as folds times points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_sparse.design import FloatArray
+from bayes_sparse.l1.outcome import Found, PathOutcome
+from bayes_sparse.l1.path import Path
+from bayes_sparse.outcome import Report
+
+__all__ = ["CV"]
+
+_ROUGH, _FINE = 1e-4, 1e-10  # tolerance of a point inside a fold, and of the answer
+
+
+@dataclass(frozen=True)
+class CV:
+    """Lambda with the best log-likelihood of held-out rows.
+
+    Attributes
+    ----------
+    points : int
+        Lambdas tried, evenly spaced on the log scale.
+    weakest : float
+        The smallest of them, as a part of the largest that leaves anything in.
+    folds : int
+        Parts the rows are split into, balanced in the target.
+    rule : "best" or "one_se"
+        The best lambda, or the largest one within a standard error of it.
+    fold_seed : int
+        Of the split.
+    """
+
+    points: int = 20
+    weakest: float = 1e-3
+    folds: int = 5
+    rule: Literal["best", "one_se"] = "best"
+    fold_seed: int = 0
+
+    needs_flat_hyper: ClassVar[bool] = True
+    priors: ClassVar[tuple[str, ...]] = ("jeffreys",)
+    family: ClassVar[str] = "path"
+
+    def __post_init__(self) -> None:
+        if self.rule not in ("best", "one_se"):
+            raise ValueError(f"`rule` is 'best' or 'one_se', got {self.rule!r}.")
+        if not (0 < self.weakest < 1 and self.points >= 2 and self.folds >= 2):
+            raise ValueError("`points` and `folds` must be at least 2, and `weakest` between 0 and 1.")
+
+    def __call__(self, path: Path, report: Report) -> PathOutcome:
+        """Fit the path in every fold, and the whole at the lambda chosen."""
+        problem = path.problem
+        if problem.design.n < 2 * self.folds:
+            raise ValueError(f"{problem.design.n} rows are too few for {self.folds} folds; give fewer `folds`.")
+        top = path.largest
+        if not top > 0:
+            return PathOutcome(path.null, "null", 0, marginal=False)
+        knobs = top * np.geomspace(1.0, self.weakest, self.points)
+        fold = self._split(problem.y)
+        losses = np.stack([self._fold(path, knobs, fold == k, report) for k in range(self.folds)])
+        mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(self.folds)
+        chosen = int(np.argmin(mean))
+        if self.rule == "one_se":
+            chosen = int(np.argmax(mean <= mean[chosen] + error[chosen]))
+        point = path.cold(knobs[chosen], _FINE) if chosen else path.null
+        found: Found = {
+            "cv_penalty": (("penalty",), knobs),
+            "cv_loss": (("penalty",), mean),
+            "cv_se": (("penalty",), error),
+        }
+        status: Literal["converged", "null"] = "converged" if point.N else "null"
+        return PathOutcome(point, status, self.folds * self.points, marginal=False, visited=[point], found=found)
+
+    def _split(self, y: FloatArray) -> NDArray[np.intp]:
+        """Fold of each row: neighbours in the target go to different folds."""
+        order = np.lexsort((np.random.default_rng(self.fold_seed).random(len(y)), y))
+        fold = np.empty(len(y), dtype=np.intp)
+        fold[order] = np.arange(len(y)) % self.folds
+        return fold
+
+    def _fold(self, path: Path, knobs: FloatArray, out: NDArray[np.bool_], report: Report) -> FloatArray:
+        """Loss an observation of the rows left out, at every knob."""
+        problem = path.problem
+        weights = np.ones(len(out)) if problem.weights is None else problem.weights
+        inside = Path(replace(problem, weights=np.where(out, 0.0, weights)), path.allowed, path.columns)
+        held = np.where(out, weights, 0.0)
+        part = 1.0 - held.sum() / weights.sum()  # the penalty grows with the rows
+        point, losses = inside.null, np.empty(len(knobs))
+        for i, knob in enumerate(knobs):
+            point = inside.at(part * knob, point, _ROUGH)
+            unweighted = replace(problem, weights=None).terms(point.spot.eta, point.theta)[0]
+            losses[i] = -float(held @ np.where(out, unweighted, 0.0)) / held.sum()
+            report(i + 1, -losses[i], point.N)
+        return losses

@@ -1,0 +1,118 @@
+"""Laplace priors of one common scale, and the scale integrated out: sparse regression without a knob.
+
+The declaration, for features Phi and a likelihood that is log-concave along the predictor::
+
+    log lambda ~ Uniform(log lo, log hi)
+    w          ~ Laplace(0, 1 / lambda)        p(w) = lambda/2 exp(-lambda |w|), one a column
+    bias       ~ Normal(0, s0)                 wide, never pruned
+    eta        = offset + bias + Phi w
+    y          ~ likelihood(eta, nuisance)
+
+As lo goes to zero and hi to infinity this becomes the Jeffreys prior 1/lambda, and lambda can be integrated out:
+p(w) = Gamma(N) / (2R)^N, with R the sum of the |w|. The methods on the path minimise ``Q = -L + N log R`` with N the
+number of weights that are *not zero*; NUTS never lands on zero, so for it N is the number of columns, and integrated
+over all lambda its posterior would be improper at w = 0. That is why lambda is declared, and between bounds.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayes_sparse.named import bias_sd, kept_precision, named_subject, observe, standardised
+from bayes_sparse.prepare import Prepared
+from bayes_sparse.subject import Subject
+
+__all__ = ["JeffreysLaplace"]
+
+_LOW, _HIGH = 1e-2, 1e2  # default bounds of lambda; the upper one times the number of columns
+_log = logging.getLogger("bayes_sparse")
+
+
+@dataclass(frozen=True)
+class JeffreysLaplace:
+    """The Laplace model with a scale-free prior on its scale.
+
+    Attributes
+    ----------
+    bias_sd : float, optional
+        Sd of the bias's normal prior; None leaves the bias free (for NUTS: as wide as the other models').
+    bounds : (float, float), optional
+        Of lambda in the declaration that NUTS samples, in units of standardised columns; None for 0.01 and 100 times
+        the number of columns, divided by the spread of the targets of a regression.
+    """
+
+    bias_sd: float | None = None
+    bounds: tuple[float, float] | None = None
+
+    default_method: ClassVar[str] = "reweighted"
+    prior: ClassVar[str] = "jeffreys"
+    coordinates: ClassVar[str] = "weights"
+    proper_hyper: ClassVar[tuple[float, float] | None] = None
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None and not (len(self.bounds) == 2 and 0 < self.bounds[0] < self.bounds[1] < np.inf):
+            raise ValueError(f"`bounds` of lambda are two numbers 0 < lo < hi, got {self.bounds!r}.")
+
+    def subject(self, data: Prepared) -> Subject:
+        """What the methods on the path fit."""
+        if not data.likelihood.log_concave:
+            raise ValueError(
+                f"jeffreys_laplace needs a likelihood that is log-concave along one predictor, which "
+                f"{data.likelihood.name!r} is not; 'ard_gaussian' and 'laplace_eigen' take it."
+            )
+        return named_subject(data, "jeffreys_laplace", np.inf if self.bias_sd is None else self.bias_sd)
+
+    def declare(self, data: Prepared, hyper: None = None, *, centred: bool = False) -> pm.Model:
+        """The proper neighbour as PyMC sees it.
+
+        Parameters
+        ----------
+        data : Prepared
+            Data and basis.
+        hyper : None
+            This model has no Gamma prior; see `bounds`.
+        centred : bool
+            ``w ~ Laplace(0, 1 / lambda)`` directly; else ``w = z / lambda`` with z of scale 1, which NUTS explores
+            better.
+        """
+        sd = bias_sd(data, self.bias_sd)
+        low, high = self._bounds(data)
+        known = np.zeros(len(data.names))
+        known[data.kept] = kept_precision(data, sd)
+        with pm.Model(coords={data.table.obs_dim: data.table.rows, "basis": data.names}) as model:
+            log_lambda = pm.Uniform("log_lambda", np.log(low), np.log(high))
+            lam = pm.Deterministic("lambda", pt.exp(log_lambda))
+            if centred:
+                w = pm.Laplace("w" if not data.kept.any() else "w_priced", 0.0, 1.0 / lam, dims="basis")
+            else:
+                w = pm.Laplace("z", 0.0, 1.0, dims="basis") / lam
+            if data.kept.any():
+                wide = pm.Normal(
+                    "w_kept", 0.0, np.where(data.kept, 1 / np.sqrt(np.maximum(known, 1e-300)), 1.0), dims="basis"
+                )
+                w = pt.switch(data.kept, wide, w)
+            if not centred or data.kept.any():
+                w = pm.Deterministic("w", w, dims="basis")
+            eta = data.offset + pm.math.dot(standardised(data), w)
+            if data.basis.bias:
+                eta = eta + pm.Normal("bias", 0.0, sd)
+            observe(data, eta)
+        return model
+
+    def _bounds(self, data: Prepared) -> tuple[float, float]:
+        if self.bounds is not None:
+            return self.bounds
+        unit = 1.0 if data.likelihood.scale_free else float(np.std(data.y - data.offset))
+        low, high = _LOW / unit, _HIGH * len(data.names) / unit
+        _log.info(
+            "NUTS needs a proper prior: lambda is log-uniform between %.3g and %.3g; bounds=(lo, hi) chooses others.",
+            low,
+            high,
+        )
+        return low, high
