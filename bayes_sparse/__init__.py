@@ -6,6 +6,7 @@ import logging as _logging
 
 from bayes_sparse import basis, datasets, likelihoods, methods, models
 from bayes_sparse.fit import fit
+from bayes_sparse.l1.plots import plot_cv, plot_path
 from bayes_sparse.one_step.plots import plot_evidence_1d, plot_spectrum
 from bayes_sparse.plots import plot_curve, plot_history, plot_relevance
 from bayes_sparse.predict import predict
@@ -21,8 +22,10 @@ __all__ = [
     "methods",
     "models",
     "plot_curve",
+    "plot_cv",
     "plot_evidence_1d",
     "plot_history",
+    "plot_path",
     "plot_relevance",
     "plot_spectrum",
     "predict",

@@ -83,15 +83,13 @@ def _check_prior(method: Any, model: Any) -> None:
     """Refuse a method that does not know the model's prior or its coordinates."""
     if fits(method, model):
         return
-    every = {
-        name: registry.lookup("bayes_sparse.methods", name, "method")
-        for name in registry.options("bayes_sparse.methods")
-    }
-    able = ", ".join(repr(name) for name, other in every.items() if other is not NUTS and fits(other, model))
+    names = [name for name in registry.options("bayes_sparse.methods") if name != "nuts"]
+    able = [name for name in names if fits(registry.lookup("bayes_sparse.methods", name, "method"), model)]
+    finds = _FINDS[method.family].format(" or ".join(method.priors))
+    where = " on eigen-coordinates" if model.coordinates == "eigen" else ""
     raise ValueError(
-        f"The method {registry.name_of(method)!r} finds {_FINDS[method.family].format(' or '.join(method.priors))}; a {model.prior} prior"
-        f"{' on eigen-coordinates' if model.coordinates == 'eigen' else ''} is fitted by method={able}, or sampled by "
-        "method='nuts'."
+        f"The method {registry.name_of(method)!r} finds {finds}; a {model.prior} prior{where} is fitted by "
+        f"method={', '.join(map(repr, able))}, or sampled by method='nuts'."
     )
 
 

@@ -110,6 +110,10 @@ def plot_history(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     """
     ax = axes_or_new(ax)
     evidence: Any = tree["evidence"]
+    if "history" not in evidence:
+        raise ValueError(
+            "A method on the L1 path has no objective that climbs by iterations: plot_path shows its path."
+        )
     ax.plot(evidence["history"].to_numpy(), ".-", color=BLUE)
     ax.set_xlabel("iteration")
     ax.set_ylabel("objective (nats)")

@@ -27,8 +27,10 @@ def relevance(tree: xr.DataTree, *, space: Literal["weights", "eigen"] = "weight
     pandas.DataFrame
         Columns precision (infinite where pruned), mean and sd of the weight, gamma (how well the data determine it, 0
         to 1) and relevant. Ordered by relevant, then by |mean| / sd. The weights of a one-step method have no precision
-        and no gamma of their own. Of directions: curvature h of the likelihood, u at the expansion point, alpha, mode,
-        mean and sd of u, gamma and relevant.
+        and no gamma of their own. A method on the L1 path has pull instead, the slope of the log-likelihood along the
+        column in units of lambda: 1 or -1 where the weight is not zero, and else how near it is to entering. Of
+        directions: curvature h of the likelihood, u at the expansion point, alpha, mode, mean and sd of u, gamma and
+        relevant.
     """
     if "evidence" not in tree.children:
         raise ValueError(
@@ -45,11 +47,12 @@ def relevance(tree: xr.DataTree, *, space: Literal["weights", "eigen"] = "weight
         raise ValueError(f"`space` is 'weights' or 'eigen', got {space!r}.")
     if one_step:
         return _weights(evidence)
-    names = ["alpha", "mean", "sd", "gamma", "relevant"]
+    names = ["alpha", "mean", "sd", "gamma", "relevant"] if "alpha" in evidence else ["mean", "sd", "pull", "relevant"]
     table = pd.DataFrame(
         {name: evidence[name].to_numpy() for name in names}, index=pd.Index(evidence["basis"].to_numpy(), name="basis")
     ).rename(columns={"alpha": "precision"})
-    strength = (table["mean"].abs() / table["sd"]).where(table["relevant"], -1.0)
+    outside = table["pull"].abs() - 2.0 if "pull" in table else -1.0
+    strength = (table["mean"].abs() / table["sd"]).where(table["relevant"], outside)
     return table.loc[strength.sort_values(ascending=False, kind="stable").index]
 
 

@@ -87,7 +87,7 @@ def warn_path(subject: Subject, outcome: PathOutcome, method: str) -> None:
             "method='reweighted' finds one."
         )
     message = _MEANING.get(status)
-    if status == "null" and any(visited.gap < 0 for visited in outcome.visited):
+    if status == "null" and point.path.own_noise and any(visited.gap < 0 for visited in outcome.visited):
         message = (
             "Lambda has nowhere to settle: once it shrinks, it shrinks until the noise collapses, so the answer is the "
             "model without any term; choose lambda by method='cv', give `lam`, or fit 'ard_gaussian'."

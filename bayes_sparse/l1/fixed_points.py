@@ -7,6 +7,7 @@ weight more and a point with one weight less, and then there is no exact solutio
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +21,9 @@ __all__ = ["Solution", "all_solutions", "first_solution"]
 _WEAK = 1e-3  # of the largest knob: where the search begins
 _WEAKEST = 1e-9  # of the largest knob: nothing is looked for below
 _LEAST, _MOST = 10 ** (1 / 64), 10 ** (1 / 4)  # factors by which the knob may move at once
-_GRID = 10 ** (1 / 16)  # between the points that are looked at when all solutions are wanted
+_GRID = 10 ** (1 / 8)  # between the points that are looked at when all solutions are wanted
+_RESOLUTION = 10 ** (1 / 128)  # a turn and its opposite closer together than this may be missed
+_EDGE = 1 + 1e-3  # how near to the largest knob is looked
 _ROUGH, _FINE = 1e-3, 1e-10  # tolerance of a point on the way, and of one that may be the answer
 _SURE = 0.03  # a gap so large has its sign from a rough point
 _CLOSED = 1e-9  # a gap so small is none
@@ -59,14 +62,13 @@ def all_solutions(path: Path, weakest: float, report: Report) -> tuple[list[Solu
     """Every stable solution with a knob above the weakest, weakest penalty first, and the points visited."""
     walk = _Walk(path, report)
     found: list[Solution] = []
-    high = point = path.null
-    knob = walk.top / _GRID
+    high = path.null
+    knob = walk.top / _EDGE
     while knob > weakest:
-        high, point = point, walk.to(knob, point, _ROUGH)
-        between = walk.between(point, high) if point.gap > 0 >= high.gap else None
-        if between is not None:
-            found.append(between)
-        knob /= _GRID
+        low = walk.to(knob, high, _ROUGH)
+        if high.N:
+            found += list(walk.turns(low, high))[::-1]
+        high, knob = low, knob / _GRID
     return found[::-1], walk.visited
 
 
@@ -97,12 +99,24 @@ class _Walk:
 
     def up(self, point: Point) -> Solution | None:
         """The first turn above a point; None where there is none up to the top."""
-        while (knob := _upwards(point)) < self.top:
-            low, point = point, self.to(knob, point, _ROUGH)
-            found = self.between(low, point) if low.gap > 0 >= point.gap else None
+        last = self.top / _EDGE
+        while point.knob < last:
+            low, point = point, self.to(min(_upwards(point), last), point, _ROUGH)
+            found = next(self.turns(low, point), None)
             if found is not None:
                 return found
         return None
+
+    def turns(self, low: Point, high: Point) -> Iterator[Solution]:
+        """The turns between two points, looking closer where one may hide."""
+        if low.gap > 0 >= high.gap:
+            found = self.between(low, high)
+            if found is not None:
+                yield found
+        elif high.knob > _RESOLUTION * low.knob and not _settled(low, high):
+            middle = self.to(float(np.sqrt(low.knob * high.knob)), low, _ROUGH)
+            yield from self.turns(low, middle)
+            yield from self.turns(middle, high)
 
     def between(self, low: Point, high: Point) -> Solution | None:
         """The turn between a point where lambda should grow and one where it should shrink.
@@ -127,6 +141,14 @@ class _Walk:
             near = low if knob / low.knob < high.knob / knob else high
             point = self.to(knob, near, _FINE)
             low, high = (point, high) if point.gap > 0 else (low, point)
+
+
+def _settled(low: Point, high: Point) -> bool:
+    """Whether lambda R cannot meet N between two points: going up, N and R only fall."""
+    if not (low.N and high.N):
+        return False
+    at_least, at_most = np.log(high.N / (high.lam * low.R)), np.log(low.N / (low.lam * high.R))
+    return bool(at_least > 0 or at_most < 0)
 
 
 def _upwards(point: Point) -> float:

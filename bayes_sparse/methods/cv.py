@@ -72,9 +72,10 @@ class CV:
             "cv_penalty": (("penalty",), knobs),
             "cv_loss": (("penalty",), mean),
             "cv_se": (("penalty",), error),
+            "penalty_chosen": ((), knobs[chosen]),
         }
         status: Literal["converged", "null"] = "converged" if point.N else "null"
-        return PathOutcome(point, status, self.folds * self.points, marginal=False, visited=[point], found=found)
+        return PathOutcome(point, status, self.folds * self.points, marginal=False, found=found)
 
     def _split(self, y: FloatArray) -> NDArray[np.intp]:
         """Fold of each row: neighbours in the target go to different folds."""

@@ -57,15 +57,17 @@ class Reweighted:
             weakest = min(_WEAKEST * path.largest, found.point.knob / 3)
             solutions, more = all_solutions(path, weakest, report)
             visited = sorted([*visited, *more], key=lambda point: point.knob)
-            if not solutions and found.status != "null":
-                solutions = [found]
             found = _same(found, solutions)
         return PathOutcome(found.point, found.status, len(visited), solutions=solutions, visited=visited)
 
 
 def _same(found: Solution, solutions: list[Solution]) -> Solution:
-    """The solution found, as the one in the list it is, so that the two agree to the last digit."""
+    """The solution found as the one in the list that it is, so that the two agree; put there if it was missed."""
+    if found.status == "null":
+        return solutions[0] if solutions else found
     for other in solutions:
         if abs(other.point.knob / found.point.knob - 1) < 1e-6:
             return other
+    solutions.append(found)
+    solutions.sort(key=lambda solution: solution.point.knob)
     return found
