@@ -72,15 +72,15 @@ def fit(
     Parameters
     ----------
     model : str, model object or pymc.Model
-        A name from `bayes_sparse.models` (``"ard_gaussian"``, ``"laplace_eigen"``), one of its objects with settings of
-        its own, or any `pm.Model` with a sparse Gaussian prior and a linear predictor (for ``"revm"``, any likelihood
-        that can be differentiated twice).
+        A name from `bayes_sparse.models` (``"ard_gaussian"``, ``"laplace_eigen"``, ``"jeffreys_laplace"``), one of its
+        objects with settings of its own, or any `pm.Model` with a sparse Gaussian prior and a linear predictor (for
+        ``"revm"``, any likelihood that can be differentiated twice).
     data : tuple, DataFrame, Dataset or dict
-        ``(X, y)``; a pandas or polars DataFrame or an xarray Dataset with ``target``; for a `pm.Model` None, or new
-        values for its `pm.Data` by name.
+        ``(X, y)``, X dense or sparse; a pandas or polars DataFrame or an xarray Dataset with ``target``; for a
+        `pm.Model` None, or new values for its `pm.Data` by name.
     method : str or method object
-        ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"revm"``, ``"full_matrix"`` or
-        ``"nuts"``.
+        ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"revm"``, ``"full_matrix"``;
+        ``"reweighted"``, ``"coordinate_descent"``, ``"fuzzy"``, ``"cv"`` (for ``"jeffreys_laplace"``); ``"nuts"``.
     target : str, optional
         Name of the target column.
     likelihood : str or likelihood
@@ -111,8 +111,8 @@ def fit(
     sample_kwargs : dict, optional
         Passed to `pm.sample` by ``method="nuts"``.
     **settings
-        Any other setting of the method or of the model by name: ``expansion="evidence"``, ``octant=True``,
-        ``bias_sd=5.0`` ...
+        Any other setting of the method or of the model by name: ``expansion="evidence"``, ``lam=2.0``,
+        ``all_points=True``, ``bias_sd=5.0`` ...
 
     Returns
     -------
