@@ -99,6 +99,11 @@ def warn_path(subject: Subject, outcome: PathOutcome, method: str) -> None:
         )
     if message is None and subject.problem.separates(point.spot.eta):
         message = _MEANING["separable"]
+    if message is None and (subject.problem.terms(point.spot.eta, point.theta)[2] > 0).any():
+        message = (
+            "The likelihood is not log-concave: this is a solution, but the path may have other branches and other "
+            "solutions that were not looked for."
+        )
     if message is None and point.N + len(point.theta) >= subject.problem.design.n:
         message = (
             f"The fit uses up the data: {point.N} weights for {subject.problem.design.n} observations; its intervals "

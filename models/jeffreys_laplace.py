@@ -68,7 +68,7 @@ class JeffreysLaplace:
             )
         return named_subject(data, "jeffreys_laplace", np.inf if self.bias_sd is None else self.bias_sd)
 
-    def declare(self, data: Prepared, hyper: None = None, *, centred: bool = False) -> pm.Model:
+    def declare(self, data: Prepared, hyper: None = None, *, centred: bool = True) -> pm.Model:
         """The proper neighbour as PyMC sees it.
 
         Parameters
@@ -78,27 +78,25 @@ class JeffreysLaplace:
         hyper : None
             This model has no Gamma prior; see `bounds`.
         centred : bool
-            ``w ~ Laplace(0, 1 / lambda)`` directly; else ``w = z / lambda`` with z of scale 1, which NUTS explores
-            better.
+            ``w ~ Laplace(0, 1 / lambda)`` directly, which NUTS explores better: with one scale for all weights the data
+            say enough about most of them (five times the effective draws of lambda on heart disease). Else
+            ``w = z / lambda`` with z of scale 1, for few observations and many columns.
         """
         sd = bias_sd(data, self.bias_sd)
         low, high = self._bounds(data)
-        known = np.zeros(len(data.names))
-        known[data.kept] = kept_precision(data, sd)
-        with pm.Model(coords={data.table.obs_dim: data.table.rows, "basis": data.names}) as model:
-            log_lambda = pm.Uniform("log_lambda", np.log(low), np.log(high))
-            lam = pm.Deterministic("lambda", pt.exp(log_lambda))
-            if centred:
-                w = pm.Laplace("w" if not data.kept.any() else "w_priced", 0.0, 1.0 / lam, dims="basis")
+        coords = {data.table.obs_dim: data.table.rows, "basis": data.names}
+        with pm.Model(coords=coords) as model:
+            lam = pm.Deterministic("lambda", pt.exp(pm.Uniform("log_lambda", np.log(low), np.log(high))))
+            if centred and not data.kept.any():
+                w = pm.Laplace("w", 0.0, 1.0 / lam, dims="basis")
             else:
-                w = pm.Laplace("z", 0.0, 1.0, dims="basis") / lam
-            if data.kept.any():
-                wide = pm.Normal(
-                    "w_kept", 0.0, np.where(data.kept, 1 / np.sqrt(np.maximum(known, 1e-300)), 1.0), dims="basis"
-                )
-                w = pt.switch(data.kept, wide, w)
-            if not centred or data.kept.any():
-                w = pm.Deterministic("w", w, dims="basis")
+                free = len(data.names) - int(data.kept.sum())
+                priced = pm.Laplace("z", 0.0, 1.0 / lam if centred else 1.0, shape=free)
+                whole = pt.zeros(len(data.names))[~data.kept].set(priced if centred else priced / lam)
+                if data.kept.any():
+                    wide = pm.Normal("w_kept", 0.0, tau=kept_precision(data, sd), shape=len(data.names) - free)
+                    whole = whole[data.kept].set(wide)
+                w = pm.Deterministic("w", whole, dims="basis")
             eta = data.offset + pm.math.dot(standardised(data), w)
             if data.basis.bias:
                 eta = eta + pm.Normal("bias", 0.0, sd)
