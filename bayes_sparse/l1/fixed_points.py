@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from bayes_sparse.l1.path import Path, Point
+from bayes_sparse.l1.path import Path, Point, Record
 from bayes_sparse.outcome import Report
 
 __all__ = ["Solution", "all_solutions", "first_solution"]
@@ -49,16 +49,17 @@ class Solution:
     status: Ending
 
 
-def first_solution(path: Path, report: Report) -> tuple[Solution, list[Point]]:
+def first_solution(path: Path, report: Report) -> tuple[Solution, list[Record]]:
     """The stable solution that a weakly penalised start is drawn to, and the points visited."""
     walk = _Walk(path, report)
     if not walk.top > 0:
         return Solution(path.null, "null"), walk.visited
-    found = walk.down(walk.see(path.cold(_WEAK * walk.top, _ROUGH))) or walk.up(walk.visited[0])
+    start = walk.see(path.cold(_WEAK * walk.top, _ROUGH))
+    found = walk.down(start) or walk.up(start)
     return found or Solution(path.null, "null"), walk.visited
 
 
-def all_solutions(path: Path, weakest: float, report: Report) -> tuple[list[Solution], list[Point]]:
+def all_solutions(path: Path, weakest: float, report: Report) -> tuple[list[Solution], list[Record]]:
     """Every stable solution with a knob above the weakest, weakest penalty first, and the points visited."""
     walk = _Walk(path, report)
     found: list[Solution] = []
@@ -77,11 +78,11 @@ class _Walk:
 
     def __init__(self, path: Path, report: Report) -> None:
         self._path, self._report = path, report
-        self.top, self.visited = path.largest, list[Point]()
+        self.top, self.visited = path.largest, list[Record]()
 
     def see(self, point: Point) -> Point:
         """Remember a point."""
-        self.visited.append(point)
+        self.visited.append(point.record)
         self._report(len(self.visited), point.criterion, point.N)
         return point
 

@@ -103,7 +103,7 @@ class Lasso:
         """The model without any priced column."""
         index = np.flatnonzero(~self.priced)
         blank = np.zeros(self.columns.design.width)
-        start = Spot(np.inf, index, np.zeros(len(index)), self.offset, *self._look(self.offset), blank, np.inf, 0)
+        start = Spot(np.inf, index, np.zeros(len(index)), self.offset, *self.look(self.offset), blank, np.inf, 0)
         return self.solve(np.inf, start, 1e-10)
 
     def cold(self, lam: float, tolerance: float) -> Spot:
@@ -163,7 +163,7 @@ class Lasso:
             return index
         return np.sort(index[np.argpartition(-np.abs(gradient[index]), most)[:most]])
 
-    def _look(self, eta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    def look(self, eta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Log-likelihood, its slope and minus its curvature along the predictor."""
         value, first, second = self._terms(eta)[:3]
         return float(value.sum()), first, np.maximum(-second, 0.0)
@@ -228,7 +228,7 @@ class _Search:
         along, scale = move @ rows, 1.0
         for _ in range(_HALVINGS):
             new, eta = w + scale * move, self.eta + scale * along
-            value, first, bend = self._lasso._look(eta)
+            value, first, bend = self._lasso.look(eta)
             risen = value - float(price @ np.abs(new)) - 0.5 * float(precision @ new**2) - height
             if np.isfinite(risen) and (risen >= _CLIMB * scale * promise or self._unsure):
                 self.w = self.w.copy()

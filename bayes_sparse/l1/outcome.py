@@ -9,7 +9,7 @@ import numpy as np
 
 from bayes_sparse.design import FloatArray
 from bayes_sparse.l1.fixed_points import Solution
-from bayes_sparse.l1.path import Point
+from bayes_sparse.l1.path import Point, Record
 
 __all__ = ["Found", "PathOutcome"]
 
@@ -35,8 +35,8 @@ class PathOutcome:
         The prior is the marginal one, with lambda integrated out; else lambda is given.
     solutions : list of Solution, optional
         All that were looked for, weakest penalty first.
-    visited : list of Point
-        Of the path.
+    visited : list of Record
+        Points of the path.
     found : dict
         More to be reported, as ``name: (dims, values)``.
     """
@@ -46,7 +46,7 @@ class PathOutcome:
     iterations: int
     marginal: bool = True
     solutions: list[Solution] | None = None
-    visited: list[Point] = field(default_factory=list)
+    visited: list[Record] = field(default_factory=list)
     found: Found = field(default_factory=dict)
 
     @property

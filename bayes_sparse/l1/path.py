@@ -20,12 +20,25 @@ from bayes_sparse.l1.lasso import Lasso, Spot
 from bayes_sparse.l1.nuisance import best_theta, theta_curvature
 from bayes_sparse.problem import Problem
 
-__all__ = ["Path", "Point"]
+__all__ = ["Path", "Point", "Record"]
 
 _SETTLED = 1e-9  # nuisance parameters that move less have settled
 _ROUNDS = 50
 _FINE = 1e-10
 _PATIENCE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What is remembered of a point that a search went through: nothing as long as the data."""
+
+    knob: float
+    lam: float
+    N: int
+    R: float
+    gap: float
+    index: IntArray
+    w: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +104,11 @@ class Point:
     def gap(self) -> float:
         """Log N/(lambda R): zero at a solution, positive where lambda should grow."""
         return float(np.log(self.N / (self.lam * self.R))) if self.N else np.inf
+
+    @property
+    def record(self) -> Record:
+        """The point without all that is as long as the data."""
+        return Record(self.knob, self.lam, self.N, self.R, self.gap, self.index, self.w)
 
     @cached_property
     def precision(self) -> FloatArray:

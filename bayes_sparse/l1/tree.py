@@ -6,16 +6,17 @@ posterior is conditional on the support: no draw has a weight outside it, and no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from scipy.linalg import lapack
 
-from bayes_sparse.design import FloatArray
+from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.gaussian import cholesky
 from bayes_sparse.l1.outcome import PathOutcome
-from bayes_sparse.l1.path import Point
+from bayes_sparse.l1.path import Point, Record
 from bayes_sparse.limits import small_enough
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import Variables, assemble, fixed_names, put, put_fixed, unpacked
@@ -90,7 +91,7 @@ def _evidence(subject: Subject, outcome: PathOutcome, factor: FloatArray, attrib
     return xr.Dataset(variables, coords=coords, attrs={"approximation": "laplace", **attributes})
 
 
-def _weights(subject: Subject, point: Point) -> FloatArray:
+def _weights(subject: Subject, point: Point | Record) -> FloatArray:
     return subject.in_users_units(point.w, point.index) + subject.prior_mean[point.index]
 
 
@@ -118,21 +119,21 @@ def _put_path(variables: Variables, subject: Subject, outcome: PathOutcome) -> N
         variables["path_lambda"] = (("visited",), np.array([p.lam for p in visited]))
         variables["path_N"] = (("visited",), np.array([p.N for p in visited]))
         variables["path_R"] = (("visited",), np.array([p.R for p in visited]))
-        variables["path_w"] = (("visited", "ever"), _stacked(subject, visited)[:, ever])
+        variables["path_w"] = (("visited", "ever"), _stacked(subject, visited, ever))
     if outcome.solutions is not None:
         for name in ("lam", "N", "R", "r", "criterion", "log_prior"):
             values = np.array([getattr(p, name) for p in solutions], dtype=float)
             variables[f"solution_{'lambda' if name == 'lam' else name}"] = (("solution",), values)
         variables["solution_status"] = (("solution",), np.array([s.status for s in outcome.solutions], dtype=str))
-        variables["solution_w"] = (("solution", "basis"), _stacked(subject, solutions))
+        variables["solution_w"] = (("solution", "basis"), _stacked(subject, solutions, np.arange(M)))
 
 
-def _stacked(subject: Subject, points: list[Point]) -> FloatArray:
-    """Weights of several points in the user's units, one a row."""
-    out = np.zeros((len(points), subject.M))
+def _stacked(subject: Subject, points: Sequence[Point | Record], ever: IntArray) -> FloatArray:
+    """Weights of some columns at several points, one a row, in the user's units."""
+    out = np.zeros((len(points), len(ever)))
     for row, point in zip(out, points, strict=True):
         basis = point.index < subject.M
-        row[point.index[basis]] = _weights(subject, point)[basis]
+        row[np.searchsorted(ever, point.index[basis])] = _weights(subject, point)[basis]
     return out
 
 
