@@ -153,19 +153,21 @@ def _settled(low: Point, high: Point) -> bool:
 
 
 def _upwards(point: Point) -> float:
-    """Where to look above a point: as far as Newton's step or the plain update goes, within reason."""
-    wanted = point.newton * (1 + 1e-6) if point.gap > 0 else np.nan
-    if not wanted > point.knob:
-        wanted = point.knob * np.exp(max(point.gap, 0.0))
-    return point.knob * float(np.clip(wanted / point.knob, _LEAST, _MOST))
+    """Where to look above a point: as far as the plain update goes, or Newton's step, which goes further."""
+    plain = float(np.exp(max(point.gap, 0.0)))
+    if plain >= _MOST or point.gap <= 0:
+        return point.knob * _MOST
+    wanted = point.newton / point.knob * (1 + 1e-6)  # needs the curvature, so only near a solution
+    return point.knob * float(np.clip(wanted if wanted > 1 else plain, _LEAST, _MOST))
 
 
 def _downwards(point: Point) -> float:
     """Where to look below a point."""
-    wanted = point.newton * (1 - 1e-6)
-    if not 0 < wanted < point.knob:
-        wanted = point.knob * np.exp(point.gap)
-    return point.knob * float(np.clip(wanted / point.knob, _MOST**-2, 1 / _LEAST))
+    least, plain = _MOST**-2, float(np.exp(point.gap))
+    if plain <= least:
+        return point.knob * least
+    wanted = point.newton / point.knob * (1 - 1e-6)
+    return point.knob * float(np.clip(wanted if 0 < wanted < 1 else plain, least, 1 / _LEAST))
 
 
 def _guess(low: Point, high: Point) -> float:
