@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 import warnings
@@ -275,7 +276,7 @@ def _along_path(subject: Subject, method: Any, progressbar: bool) -> tuple[PathO
         "seconds": seconds,
         "separable": int(problem.separates(point.spot.eta)),
         "violation": float(point.spot.residual),
-        "folded": [subject.names[column] for column, _, _ in same],
+        "folded": json.dumps([subject.names[column] for column, _, _ in same]),
         "conditional_on": "the support",
         "curvature": "likelihood and marginal prior" if outcome.curved else "likelihood, lambda held",
         "versions": versions(),

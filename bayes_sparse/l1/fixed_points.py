@@ -63,13 +63,13 @@ def all_solutions(path: Path, weakest: float, report: Report) -> tuple[list[Solu
     """Every stable solution with a knob above the weakest, weakest penalty first, and the points visited."""
     walk = _Walk(path, report)
     found: list[Solution] = []
-    high = path.null
-    knob = walk.top / _EDGE
-    while knob > weakest:
-        low = walk.to(knob, high, _ROUGH)
-        if high.N:
-            found += list(walk.turns(low, high))[::-1]
-        high, knob = low, knob / _GRID
+    if not walk.top > 0:
+        return found, walk.visited
+    high = walk.to(walk.top / _EDGE, path.null, _FINE)
+    while high.knob > weakest:
+        low = walk.to(high.knob / _GRID, high, _ROUGH)
+        found += list(walk.turns(low, high))[::-1]
+        high = low
     return found[::-1], walk.visited
 
 
@@ -95,14 +95,16 @@ class _Walk:
         while point.gap <= 0 and point.knob > _WEAKEST * self.top:
             high, point = point, self.to(_downwards(point), point, _ROUGH)
             if point.gap > 0:
-                return self.between(point, high)
+                found = self.between(point, high)
+                return None if found is None else found[1]
         return None
 
     def up(self, point: Point) -> Solution | None:
         """The first turn above a point; None where there is none up to the top."""
         last = self.top / _EDGE
         while point.knob < last:
-            low, point = point, self.to(min(_upwards(point), last), point, _ROUGH)
+            knob = _upwards(point)
+            low, point = point, self.to(knob, point, _ROUGH) if knob < last else self.to(last, point, _FINE)
             found = next(self.turns(low, point), None)
             if found is not None:
                 return found
@@ -110,17 +112,26 @@ class _Walk:
 
     def turns(self, low: Point, high: Point) -> Iterator[Solution]:
         """The turns between two points, looking closer where one may hide."""
-        if low.gap > 0 >= high.gap:
-            found = self.between(low, high)
-            if found is not None:
-                yield found
+        found = self.between(low, high) if low.gap > 0 >= high.gap else None
+        if found is not None:
+            below, solution, above = found
+            yield from self.turns(low, below)
+            yield solution
+            yield from self.turns(above, high)
         elif high.knob > _RESOLUTION * low.knob and not _settled(low, high):
             middle = self.to(float(np.sqrt(low.knob * high.knob)), low, _ROUGH)
             yield from self.turns(low, middle)
             yield from self.turns(middle, high)
+        elif low.N > high.N and not _settled(low, high):
+            # Too close to be divided further, but a weight leaves: the gap is largest just before.
+            knob = low.knot * (1 - _NARROW)
+            if low.knob < knob < high.knob and (last := self.to(knob, low, _FINE)).gap > 0 >= high.gap:
+                found = self.between(last, high)
+                if found is not None:
+                    yield found[1]
 
-    def between(self, low: Point, high: Point) -> Solution | None:
-        """The turn between a point where lambda should grow and one where it should shrink.
+    def between(self, low: Point, high: Point) -> tuple[Point, Solution, Point] | None:
+        """A turn between a point where lambda should grow and one where it should shrink, and the points beside it.
 
         None where a closer look at the two says that there is none.
         """
@@ -131,10 +142,10 @@ class _Walk:
         while True:
             for end in (low, high):
                 if abs(end.gap) <= _CLOSED:
-                    return Solution(end, "fixed-point")
+                    return low, Solution(end, "fixed-point"), high
             width = high.knob / low.knob - 1
             if width <= _NARROW:
-                return Solution(min(low, high, key=lambda end: end.N), "jump")
+                return low, Solution(min(low, high, key=lambda end: end.N), "jump"), high
             # A guess that does not halve the bracket in three rounds gives way to its middle.
             before, patience = (width, 0) if width <= before / 2 else (before, patience + 1)
             knob = _guess(low, high) if patience < 3 else float(np.sqrt(low.knob * high.knob))

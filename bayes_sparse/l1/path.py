@@ -22,8 +22,8 @@ from bayes_sparse.problem import Problem
 
 __all__ = ["Path", "Point", "Record"]
 
-_SETTLED = 1e-9  # nuisance parameters that move less have settled
-_ROUNDS = 50
+_SETTLED = 1e-11  # nuisance parameters that move less have settled
+_ROUNDS = 500
 _FINE = 1e-10
 _PATIENCE = 1000
 
@@ -236,7 +236,7 @@ class Path:
         eta = problem.offset + w @ self.columns.take(index)
         value, first, second = problem.terms(eta, np.zeros_like(theta) if self.own_noise else theta)[:3]
         gradient = problem.design.transposed_times(first)
-        gradient[index] -= self.precision[index] * w
+        gradient[index] -= self.precision[index] * w * (np.exp(2 * theta[0]) if self.own_noise else 1.0)
         spot = Spot(np.inf, index, w, eta, float(value.sum()), first, np.maximum(-second, 0.0), gradient, 0.0, 0)
         point = Point(self, np.inf, spot, theta, float(problem.terms(eta, theta)[0].sum()))
         if not point.N:
@@ -252,15 +252,17 @@ class Path:
         """The convex problem at given nuisance parameters; at unit noise where the knob accounts for it."""
         problem = self.problem
         at = np.zeros_like(theta) if self.own_noise else theta
+        precision = self.precision * np.exp(2 * theta[0]) if self.own_noise else self.precision
         return Lasso(
-            self.columns, lambda eta: problem.terms(eta, at), problem.offset, problem.free, self.precision, self.allowed
+            self.columns, lambda eta: problem.terms(eta, at), problem.offset, problem.free, precision, self.allowed
         )
 
     def _settle(self, knob: float, spot: Spot, theta: FloatArray, tolerance: float) -> Point:
         """Nuisance parameters and weights in turn until neither moves."""
         for _ in range(_ROUNDS):
             before, theta = theta, best_theta(self.problem, spot.eta, theta)
-            if self.own_noise or np.abs(theta - before).max(initial=0.0) <= _SETTLED:
+            alone = self.own_noise and not self.precision.any()  # then the weights do not ask for the noise
+            if alone or np.abs(theta - before).max(initial=0.0) <= _SETTLED:
                 break
             spot = self._lasso(theta).solve(knob, self._seen_anew(spot, theta), tolerance)
         total = float(self.problem.terms(spot.eta, theta)[0].sum()) if theta.size else spot.value
@@ -268,7 +270,8 @@ class Path:
 
     def _seen_anew(self, spot: Spot, theta: FloatArray) -> Spot:
         """A spot with the likelihood looked at under other nuisance parameters."""
-        value, first, second = self.problem.terms(spot.eta, theta)[:3]
+        at = np.zeros_like(theta) if self.own_noise else theta
+        value, first, second = self.problem.terms(spot.eta, at)[:3]
         return replace(spot, value=float(value.sum()), slope=first, bend=np.maximum(-second, 0.0))
 
 

@@ -106,11 +106,10 @@ def _best_step(
     if crossing.any():
         line = _line(H, slope, price, x, move, side)
         other, less = _gain(H, slope, price, x, line)
-        if other > gain:
-            target, gain, fall = line, other, less
-    if gain <= 0.0:
-        return None
-    return target, slope - fall, not crossing.any()
+        # What rounding left beside zero is worth nothing, but as long as it is not zero it has the wrong sign.
+        if other > gain or (gain <= 0.0 and np.any((line == 0) & (x != 0))):
+            return line, slope - less, False
+    return None if gain <= 0.0 else (target, slope - fall, not crossing.any())
 
 
 def _gain(

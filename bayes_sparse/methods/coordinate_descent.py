@@ -124,19 +124,24 @@ class _State:
                 return 0.0
             side = float(np.sign(at_zero))
         low, high = (0.0, np.inf) if side > 0 else (-np.inf, 0.0) if side < 0 else (-np.inf, np.inf)
-        at = w if w * side > 0 or side == 0 else 0.0
-        for _ in range(100):
+        at = before = w if w * side > 0 or side == 0 else 0.0
+        for step in range(200):
             slope, curvature = slopes(at)
             slope -= price * side
-            if abs(slope) <= 1e-12 * max(price, 1e-300) or not np.isfinite(slope):
+            if not np.isfinite(slope):  # too far: half of the way
+                low, high = (low, at) if at > before else (at, high)
+                at = 0.5 * (before + at)
+                continue
+            if abs(slope) <= 1e-12 * max(price, 1e-300):
                 break
             low, high = (at, high) if slope > 0 else (low, at)
             new = at + slope / max(curvature, 1e-300)
-            if not low < new < high:
-                new = 0.5 * (low + high) if np.isfinite(low + high) else 2 * at
+            bracketed = np.isfinite(low + high)
+            if not low < new < high or (bracketed and step % 4 == 3):  # Newton alone may creep where it overshot
+                new = 0.5 * (low + high) if bracketed else 2 * at
             if abs(new - at) <= 1e-15 * abs(at):
                 break
-            at = new
+            before, at = at, new
         return at
 
     def point(self) -> Point:
