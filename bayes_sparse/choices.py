@@ -13,8 +13,9 @@ from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
 from bayes_sparse.one_step.finish import Prior
 from bayes_sparse.priors import Gaussian, Laplace
+from bayes_sparse.settings import count
 
-__all__ = ["PRIORS", "check_choices", "checked_hyper", "choose_method", "choose_model", "count", "with_settings"]
+__all__ = ["PRIORS", "check_choices", "checked_hyper", "choose_method", "choose_model", "with_settings"]
 
 _FINDS = {
     "evidence": "the precisions of a {} prior on the weights themselves",
@@ -53,7 +54,7 @@ def choose_method(method: str | Any, model: Any, hyper: tuple[float, float] | No
 
 def check_choices(model: Any, method: Any, hyper: tuple[float, float] | None) -> None:
     """Refuse a method that cannot fit the model, or cannot use the hyper-prior."""
-    if hyper is not None and model.proper_hyper is None:
+    if hyper is not None and (model.proper_hyper is None or getattr(method, "family", "") == "path"):
         raise ValueError(
             "`hyper` is the Gamma prior of precisions, which this model has none of; leave it out "
             "(bounds=(lo, hi) confines lambda)."
@@ -133,15 +134,3 @@ def checked_hyper(hyper: tuple[float, float] | None) -> tuple[float, float] | No
     if not (np.isfinite([a, b]).all() and a >= 0 and b >= 0):
         raise ValueError(f"`hyper` needs a >= 0 and b >= 0, got ({a:g}, {b:g}).")
     return a, b
-
-
-def count(name: str, value: Any, least: int) -> int:
-    """A whole number, not too small."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | np.number)
-        or int(value) != value
-        or value < least
-    ):
-        raise ValueError(f"`{name}` must be a whole number >= {least}, got {value!r}.")
-    return int(value)

@@ -18,7 +18,7 @@ from bayes_sparse import registry
 from bayes_sparse import width as widths
 from bayes_sparse.approximations import Approximation, approximate
 from bayes_sparse.basis import Basis
-from bayes_sparse.choices import PRIORS, check_choices, checked_hyper, choose_method, choose_model, count, with_settings
+from bayes_sparse.choices import PRIORS, check_choices, checked_hyper, choose_method, choose_model, with_settings
 from bayes_sparse.declared import declared_subject, nuts_of_declared
 from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.l1.path import Path
@@ -34,6 +34,7 @@ from bayes_sparse.one_step.tree import eigen_tree
 from bayes_sparse.outcome import Outcome
 from bayes_sparse.prepare import Prepared, prepare
 from bayes_sparse.progress import FitProgress
+from bayes_sparse.settings import count
 from bayes_sparse.smoothness import prices
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import evidence_tree, nuts_tree, versions, with_width
@@ -161,6 +162,11 @@ def fit(
     else:
         resolved = bases.resolve(basis)
         prepared = prepare(data, target, likelihood, widths.provisional(resolved), keep, weights, offset)
+        if widths.wanted(resolved) and chosen.family == "path":
+            raise ValueError(
+                "rbf(width='evidence') compares evidences, and a method on the L1 path has none: find the width with "
+                "bs.fit('ard_gaussian', ...), then give the number."
+            )
         if widths.wanted(resolved):
             with FitProgress("Choosing the width", progressbar) as progress:
                 prepared, tried = widths.choose(

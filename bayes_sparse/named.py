@@ -16,6 +16,7 @@ from bayes_sparse.design import FloatArray
 from bayes_sparse.likelihoods import Likelihood, compiled
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.problem import Problem
+from bayes_sparse.settings import positive
 from bayes_sparse.slot import Slot
 from bayes_sparse.sparse_design import AnyDesign, make_design, sparse_moments
 from bayes_sparse.subject import Subject
@@ -89,7 +90,9 @@ def observe(data: Prepared, eta: Any) -> None:
 
 def bias_sd(data: Prepared, wide: float | None) -> float:
     """Sd of the bias's normal prior."""
-    return data.likelihood.bias_sd(data.y - data.offset) if wide is None else float(wide)
+    if wide is None:
+        return data.likelihood.bias_sd(data.y - data.offset)
+    return np.inf if wide == np.inf else positive("bias_sd", wide)
 
 
 def kept_precision(data: Prepared, sd: float) -> FloatArray:

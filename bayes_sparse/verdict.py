@@ -77,7 +77,7 @@ def warn_path(subject: Subject, outcome: PathOutcome, method: str) -> None:
     if status == "jump":
         _log.info(
             "No lambda on the path satisfies lambda R = N exactly: at %.4g the number of weights jumps past it. The "
-            "sparser side, with %d weights, is the answer.",
+            "sparser side (N = %d) is the answer.",
             point.lam,
             point.N,
         )

@@ -56,7 +56,13 @@ class JeffreysLaplace:
     proper_hyper: ClassVar[tuple[float, float] | None] = None
 
     def __post_init__(self) -> None:
-        if self.bounds is not None and not (len(self.bounds) == 2 and 0 < self.bounds[0] < self.bounds[1] < np.inf):
+        if self.bounds is None:
+            return
+        try:
+            low, high = (float(value) for value in self.bounds)
+        except (TypeError, ValueError):
+            low = high = np.nan
+        if not 0 < low < high < np.inf:
             raise ValueError(f"`bounds` of lambda are two numbers 0 < lo < hi, got {self.bounds!r}.")
 
     def subject(self, data: Prepared) -> Subject:

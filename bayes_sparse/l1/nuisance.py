@@ -11,6 +11,7 @@ from bayes_sparse.problem import Problem
 __all__ = ["best_theta", "theta_curvature"]
 
 _STEP = 1e-4  # of a numerical derivative along a parameter on the log scale
+_NEWTON, _NEAR, _SETTLED = 12, 2.0, 1e-10  # steps of Newton's method, how far it may go, and when it is there
 
 
 def best_theta(problem: Problem, eta: FloatArray, theta: FloatArray) -> FloatArray:
@@ -25,14 +26,41 @@ def best_theta(problem: Problem, eta: FloatArray, theta: FloatArray) -> FloatArr
     def cost(t: FloatArray) -> float:
         return -_height(problem, eta, t)
 
+    near = _polished(problem, eta, theta)
+    if near is not None:
+        return near
     if theta.size == 1:
         found = minimize_scalar(
             lambda t: cost(np.array([t])), bounds=(low[0], high[0]), method="bounded", options={"xatol": 1e-10}
         )
         best = np.array([found.x])
     else:
-        best = minimize(cost, theta, bounds=problem.theta_bounds, method="L-BFGS-B", options={"ftol": 1e-14}).x
-    return best if cost(best) <= cost(theta) else theta
+        best = minimize(cost, theta, bounds=problem.theta_bounds, method="L-BFGS-B").x
+    if cost(best) > cost(theta):
+        best = theta
+    near = _polished(problem, eta, best)
+    return best if near is None else near
+
+
+def _polished(problem: Problem, eta: FloatArray, theta: FloatArray) -> FloatArray | None:
+    """Newton's method on the slope, which sees more digits than the height; None if it leads astray or to a bound."""
+    low, high = problem.theta_bounds.T
+    steps = _STEP * np.eye(theta.size)
+    start = theta
+    for _ in range(_NEWTON):
+        rises = [_height(problem, eta, theta + step) - _height(problem, eta, theta - step) for step in steps]
+        curvature = theta_curvature(problem, eta, theta)[2]
+        try:
+            np.linalg.cholesky(curvature)
+        except np.linalg.LinAlgError:
+            return None
+        move = np.linalg.solve(curvature, np.array(rises) / (2 * _STEP))
+        theta = theta + move
+        if not (np.abs(theta - start).max() <= _NEAR and ((low < theta) & (theta < high)).all()):
+            return None
+        if np.abs(move).max() <= _SETTLED:
+            return theta
+    return None
 
 
 def theta_curvature(problem: Problem, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -242,11 +242,9 @@ class Path:
         if not point.N:
             return point
         knob = point.N / point.R / point.unit
-        excess = np.abs(gradient) / knob - 1
-        excess[index] = 0.0
-        return replace(
-            point, knob=knob, spot=replace(spot, lam=knob, residual=float(excess[self.allowed].max(initial=0.0)))
-        )
+        wrong = np.where(self.allowed, np.maximum(np.abs(gradient) / knob - 1, 0.0), 0.0)
+        wrong[index] = np.abs(gradient[index] / knob - point.sign)
+        return replace(point, knob=knob, spot=replace(spot, lam=knob, residual=float(wrong.max())))
 
     def _lasso(self, theta: FloatArray) -> Lasso:
         """The convex problem at given nuisance parameters; at unit noise where the knob accounts for it."""

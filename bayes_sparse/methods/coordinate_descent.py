@@ -21,6 +21,7 @@ from bayes_sparse.outcome import Report
 __all__ = ["CoordinateDescent"]
 
 _WEAK = 1e-3  # of the largest penalty: where it starts, as most likely weights may be infinite
+_ROOT = 1e-10  # of lambda: how well a single weight's slope is brought to it
 _AGAIN = 3  # times the same support comes back before it is called a cycle
 
 
@@ -132,7 +133,7 @@ class _State:
                 low, high = (low, at) if at > before else (at, high)
                 at = 0.5 * (before + at)
                 continue
-            if abs(slope) <= 1e-12 * max(price, 1e-300):
+            if abs(slope) <= _ROOT * max(price, self.lam):
                 break
             low, high = (at, high) if slope > 0 else (low, at)
             new = at + slope / max(curvature, 1e-300)

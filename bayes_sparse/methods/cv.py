@@ -12,6 +12,7 @@ from bayes_sparse.design import FloatArray
 from bayes_sparse.l1.outcome import Found, PathOutcome
 from bayes_sparse.l1.path import Path
 from bayes_sparse.outcome import Report
+from bayes_sparse.settings import count, positive
 
 __all__ = ["CV"]
 
@@ -49,14 +50,18 @@ class CV:
     def __post_init__(self) -> None:
         if self.rule not in ("best", "one_se"):
             raise ValueError(f"`rule` is 'best' or 'one_se', got {self.rule!r}.")
-        if not (0 < self.weakest < 1 and self.points >= 2 and self.folds >= 2):
-            raise ValueError("`points` and `folds` must be at least 2, and `weakest` between 0 and 1.")
+        positive("weakest", self.weakest, below=1.0)
+        count("points", self.points, 2)
+        count("folds", self.folds, 2)
 
     def __call__(self, path: Path, report: Report) -> PathOutcome:
         """Fit the path in every fold, and the whole at the lambda chosen."""
         problem = path.problem
         if problem.design.n < 2 * self.folds:
             raise ValueError(f"{problem.design.n} rows are too few for {self.folds} folds; give fewer `folds`.")
+        values, members = np.unique(problem.y, return_counts=True)
+        if len(values) == 2 and members.min() < 2:  # one class is left out of some fold's training rows
+            raise ValueError("Only one row has one of the two targets: a fold without it cannot learn it.")
         top = path.largest
         if not top > 0:
             return PathOutcome(path.null, "null", 0, marginal=False)

@@ -20,6 +20,7 @@ from bayes_sparse.l1.nuisance import best_theta
 from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.l1.path import Path, Point
 from bayes_sparse.outcome import Report
+from bayes_sparse.settings import positive
 
 __all__ = ["Fuzzy"]
 
@@ -52,8 +53,9 @@ class Fuzzy:
     family: ClassVar[str] = "path"
 
     def __post_init__(self) -> None:
-        if not self.eps > 0 or (self.sigma is not None and not self.sigma > 0):
-            raise ValueError("`eps` and `sigma` must be positive.")
+        positive("eps", self.eps)
+        if self.sigma is not None:
+            positive("sigma", self.sigma)
 
     def __call__(self, path: Path, report: Report) -> PathOutcome:
         """Minimise the smoothed criterion."""

@@ -15,6 +15,7 @@ from bayes_sparse.l1.fixed_points import Solution, all_solutions, first_solution
 from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.l1.path import Path
 from bayes_sparse.outcome import Report
+from bayes_sparse.settings import positive
 
 __all__ = ["Reweighted"]
 
@@ -41,8 +42,8 @@ class Reweighted:
     family: ClassVar[str] = "path"
 
     def __post_init__(self) -> None:
-        if self.lam is not None and not 0 < self.lam < float("inf"):
-            raise ValueError(f"`lam` is the price of a unit of weight and must be positive, got {self.lam}.")
+        if self.lam is not None:
+            positive("lam", self.lam)
         if self.lam is not None and self.all_points:
             raise ValueError("With a `lam` of yours there is one solution: leave out `all_points`.")
 
