@@ -9,24 +9,31 @@ from typing import Any
 import numpy as np
 from fastrvm import RVC, RVR
 from glmnet import ElasticNet, LogitNet
+from skglm.datafits import Logistic
+from skglm.penalties import L1
+from skglm.solvers import ProxNewton
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ARDRegression
 
 import bayes_sparse as bs
 from bayes_sparse.approximations import approximate
 from bayes_sparse.ascent import Ascent
+from bayes_sparse.design import Design
+from bayes_sparse.l1.columns import Columns
+from bayes_sparse.l1.lasso import Lasso
+from bayes_sparse.likelihoods import bernoulli, compiled
 from bayes_sparse.objective import Objective
 from bayes_sparse.prepare import prepare
 from bayes_sparse.problem import Problem
 
 
-def ours(X: Any, y: Any, **settings: Any) -> Callable[[], Any]:
+def ours(X: Any, y: Any, model: str = "ard_gaussian", **settings: Any) -> Callable[[], Any]:
     """A fit through the front door, ready to be timed: kernel, search and tree."""
 
     def call() -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", bs.FitWarning)  # the status stands in the row
-            return bs.fit("ard_gaussian", (X, y), draws=0, progressbar=False, **settings)
+            return bs.fit(model, (X, y), draws=0, progressbar=False, **settings)
 
     return call
 
@@ -54,6 +61,42 @@ def glmnet(X: Any, y: Any, *, classify: bool = False) -> Callable[[], Any]:
     """The lasso path with its penalty chosen by the package's own cross-validation."""
     settings = {"random_state": 0, "n_jobs": 1}
     return lambda: (LogitNet(scoring="log_loss", **settings) if classify else ElasticNet(**settings)).fit(X, y)
+
+
+def our_lasso(X: Any, y: Any, lam: float, tolerance: float) -> Callable[[], Any]:
+    """Our L1 solver from nothing, X as it stands and a free intercept: weights, intercept last.
+
+    Columns are taken out of X anew each time, so that nothing is kept from the last.
+    """
+    terms, target, priced = compiled(bernoulli()), np.asarray(y, dtype=float), np.arange(X.shape[1] + 1) < X.shape[1]
+    offset, flat = np.zeros(len(y)), np.zeros(len(priced))
+
+    def call() -> Any:
+        columns = Columns(Design(X, extra=np.ones((len(y), 1))))
+        spot = Lasso(columns, lambda eta: terms(eta, target), offset, priced, flat, priced).cold(lam, tolerance)
+        w = np.zeros(len(priced))
+        w[spot.index] = spot.w
+        return w
+
+    return call
+
+
+def prox_newton(X: Any, y: Any, lam: float, tolerance: float) -> Callable[[], Any]:
+    """skglm's solver for logistic regression with its own working sets, from nothing: weights, intercept last.
+
+    It wants X in Fortran order, and minimises the mean where we minimise the sum. More rounds are allowed than its
+    default of 20, which is too few for narrow tolerances.
+    """
+    solver = ProxNewton(tol=tolerance, fit_intercept=True, max_iter=200)
+    X, target = np.asfortranarray(X), 2.0 * np.asarray(y) - 1.0
+    datafit, penalty = Logistic(), L1(lam / len(y))
+
+    def call() -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # its objective is looked at
+            return solver.solve(X, target, datafit, penalty)[0]
+
+    return call
 
 
 def problem(X: Any, y: Any, likelihood: str, basis: bs.basis.Basis) -> Problem:

@@ -60,6 +60,31 @@ def revm() -> None:
     figure.savefig(HERE / "revm.png", dpi=100)
 
 
+def jeffreys_laplace() -> None:
+    """The criterion over one weight at three strengths of its signal; a path, where it meets N, and its weights."""
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 4.4), layout="constrained")
+    n, w = 50, np.geomspace(1e-7, 2, 2000)
+    for c, colour in {0.2: "#888888", 0.35: "#2266aa", 0.6: "#dd7722"}.items():
+        Q = n / 2 * np.log(1 - 2 * c * w + w**2) + np.log(w)  # standardised target and column, noise at its best
+        left.semilogx(w, Q, color=colour, label=f"correlation {c}")
+        roots = np.roots([n + 1, -(n + 2) * c, 1])
+        if np.isreal(roots).all():
+            left.plot(roots.max(), np.interp(roots.max(), w, Q), "o", color=colour, ms=8)
+            left.plot(roots.min(), np.interp(roots.min(), w, Q), "o", color=colour, ms=8, mfc="white")
+    left.axhline(0, color="black", lw=0.8, ls=":")
+    left.text(1.3e-7, 0.3, "no weight, N = 0", fontsize="small")
+    left.set(xlabel="w, on a log scale", ylabel="Q less that of no weight", ylim=(-17, 4))
+    left.set_title("one column, 50 rows: minima and the fall towards zero")
+    left.legend(frameon=False, loc="lower right")
+
+    truth = bs.datasets.sparse_logistic(n=300, p=40, k=4, random_seed=0)
+    tree = bs.fit("jeffreys_laplace", (truth.X, truth.y), likelihood="bernoulli", all_points=True, draws=0)
+    bs.plot_path(tree, axes=(middle, right))
+    right.set_title("4 of 40 columns are real")
+    figure.savefig(HERE / "jeffreys_laplace.png", dpi=80)
+
+
 if __name__ == "__main__":
     readme()
     revm()
+    jeffreys_laplace()

@@ -1,4 +1,4 @@
-"""A point of the path and what is said of it, against finite differences, quadrature and the exact lasso path."""
+"""A point of the path and what is said of it, against finite differences and quadrature."""
 
 from dataclasses import replace
 
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
-from sklearn.linear_model import lars_path
 
 from bayes_sparse.l1.path import Path
 
@@ -158,29 +157,6 @@ def test_newtons_step_follows_the_numerical_slope(kind):
             assert_allclose(point.newton - point.knob, truth - point.knob, rtol=1e-3)
             seen += 1
     assert seen > 2
-
-
-@pytest.mark.parametrize("known", [True, False], ids=["known noise", "unknown noise"])
-def test_knots_of_a_piecewise_linear_path(known):
-    """Where a weight, going on as it does between two knots of the exact path, would reach zero."""
-    X, y = draw("normal", n=40, M=10, seed=7, alike=0.7)
-    X, y = X - X.mean(axis=0), y - y.mean()
-    alphas, _, coefs = lars_path(X, y, method="lasso")
-    sigma = 0.8
-    path = case("normal", X, y, sigma=sigma if known else None).path()
-    unit, entered = 40 / (sigma**2 if known else 1.0), 0
-    for i in range(1, len(alphas) - 1):
-        low, high = coefs[:, i + 1], coefs[:, i]
-        middle = (alphas[i] + alphas[i + 1]) / 2
-        fall = (high - low) / (alphas[i] - alphas[i + 1])
-        active = (high + low) / 2 != 0
-        zero = middle - ((high + low) / 2)[active] / fall[active]
-        point = path.cold(middle * unit, FINE)
-        assert_allclose(point.knot, zero[zero > middle].min() * unit, rtol=1e-7)
-        if np.sum((high == 0) & (low != 0)):
-            assert_allclose(point.knot, alphas[i] * unit, rtol=1e-7)
-            entered += 1
-    assert entered > 6
 
 
 @pytest.mark.parametrize("N", [1, 2, 7])
