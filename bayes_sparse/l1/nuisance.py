@@ -11,6 +11,7 @@ from bayes_sparse.problem import Problem
 __all__ = ["best_theta", "theta_curvature"]
 
 _STEP = 1e-4  # of a numerical derivative along a parameter on the log scale
+_FLAT = 1e-5  # curvature below which nothing is known about a parameter, and rounding errors speak
 _NEWTON, _NEAR, _SETTLED = 12, 2.0, 1e-10  # steps of Newton's method, how far it may go, and when it is there
 
 
@@ -50,9 +51,7 @@ def _polished(problem: Problem, eta: FloatArray, theta: FloatArray) -> FloatArra
     for _ in range(_NEWTON):
         rises = [_height(problem, eta, theta + step) - _height(problem, eta, theta - step) for step in steps]
         curvature = theta_curvature(problem, eta, theta)[2]
-        try:
-            np.linalg.cholesky(curvature)
-        except np.linalg.LinAlgError:
+        if curvature.diagonal().max() >= 1 / _FLAT**2 or np.linalg.eigvalsh(curvature)[0] <= 0:
             return None
         move = np.linalg.solve(curvature, np.array(rises) / (2 * _STEP))
         theta = theta + move
@@ -78,6 +77,9 @@ def theta_curvature(problem: Problem, eta: FloatArray, theta: FloatArray) -> tup
         for j in range(i + 1):
             corners = [_height(problem, eta, theta + a * steps[i] + b * steps[j]) for a in (1, -1) for b in (1, -1)]
             own[i, j] = own[j, i] = -(corners[0] - corners[1] - corners[2] + corners[3]) / (4 * _STEP**2)
+    flat = own.diagonal() <= _FLAT  # at a bound, as the dispersion of counts that are Poisson's: taken as known
+    mixed[:, flat], own[flat], own[:, flat] = 0.0, 0.0, 0.0
+    own[flat, flat] = 1 / _FLAT**2
     return bend, mixed, own
 
 

@@ -22,7 +22,7 @@ from bayes_sparse.problem import Problem
 
 __all__ = ["Path", "Point", "Record"]
 
-_SETTLED = 1e-11  # nuisance parameters that move less have settled
+_SETTLED = 1e-10  # nuisance parameters that move less have settled
 _ROUNDS = 500
 _FINE = 1e-10
 _PATIENCE = 1000
@@ -260,7 +260,8 @@ class Path:
         for _ in range(_ROUNDS):
             before, theta = theta, best_theta(self.problem, spot.eta, theta)
             alone = self.own_noise and not self.precision.any()  # then the weights do not ask for the noise
-            if alone or np.abs(theta - before).max(initial=0.0) <= _SETTLED:
+            still = _SETTLED / 10 if self.own_noise else _SETTLED  # the noise has no rounding errors of a search
+            if alone or np.abs(theta - before).max(initial=0.0) <= still:
                 break
             spot = self._lasso(theta).solve(knob, self._seen_anew(spot, theta), tolerance)
         total = float(self.problem.terms(spot.eta, theta)[0].sum()) if theta.size else spot.value

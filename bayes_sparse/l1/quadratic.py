@@ -17,7 +17,8 @@ from bayes_sparse.gaussian import cholesky
 __all__ = ["penalised_quadratic"]
 
 _SLACK = 1e-10  # of the price: a slope so little above it is rounding error
-_ROUNDS = 50  # a quadratic that takes longer is nearly flat: what was reached is higher than v, and that will do
+_ROUNDS = 500  # a quadratic that takes longer is nearly flat: what was reached is higher than v, and that will do
+_TOGETHER = 25  # rounds in which several may enter; they may take turns for ever, one at a time does not
 _FEW, _PART = 16, 0.2  # coordinates that may enter at once: so many, or this part of those that are not zero
 
 
@@ -40,13 +41,14 @@ def penalised_quadratic(
     x, slope = v.copy(), gradient.copy()  # slope = gradient - H (x - v) throughout
     free = price == 0
     solved = False
-    for _ in range(_ROUNDS):
+    for round_ in range(_ROUNDS):
         entering = (x == 0) & ~free & (np.abs(slope) > price * (1 + _SLACK))
         if side is not None:
             entering &= slope * side >= 0
         if solved and not entering.any():
             return x
-        if entering.sum() > (most := max(_FEW, int(_PART * np.count_nonzero(x)))):
+        most = max(_FEW, int(_PART * np.count_nonzero(x))) if round_ < _TOGETHER else 1
+        if entering.sum() > most:
             excess = np.where(entering, np.abs(slope) - price, 0.0)
             entering &= excess >= np.partition(excess, -most)[-most]
         sign = np.where(entering, np.sign(slope), np.sign(x))
