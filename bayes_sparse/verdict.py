@@ -19,7 +19,7 @@ __all__ = ["FitWarning", "judge", "judge_one_step", "warn", "warn_one_step", "wa
 
 _ASTRAY = 10.0  # nats between the evidence at the expansion point and at the mode: the likelihood is not quadratic
 _NEAR_FLOOR = float(np.log(100.0))  # above the least noise a search may reach
-_VIOLATED, _UNSOLVED = 1e-3, 0.2  # of lambda: an approximate solution; none at all (at a jump another column is near)
+_VIOLATED, _UNSOLVED = 1e-3, 0.2  # of lambda: an approximate solution; none at all
 _log = logging.getLogger("bayes_sparse")
 
 
@@ -97,7 +97,7 @@ def warn_path(subject: Subject, outcome: PathOutcome, method: str) -> None:
             f"The method {method!r} did not converge within its limit of iterations; method='reweighted' always ends, "
             "or raise max_iterations."
         )
-    exact = status in ("fixed-point", "jump") or not outcome.marginal
+    exact = status == "fixed-point" or not outcome.marginal
     if message is None and exact and point.spot.residual > _UNSOLVED:
         message = (
             f"The L1 problem was not solved: the conditions of a minimum are violated by {point.spot.residual:.1g} of "
