@@ -194,20 +194,23 @@ def fit(
 
 def _warn_twins(subject: Subject) -> None:
     """Say which columns are the same; kernels on rows that are the same are nothing unusual."""
-    same = [] if subject.interchangeable else twins(subject.design, np.arange(subject.design.M))
-    if same:
-        warnings.warn(
-            f"Columns that are the same up to sign: {in_words(same, subject.names)}; at most one of them is kept, and "
-            "which one is arbitrary.",
-            stacklevel=3,
-        )
+    if subject.interchangeable:
+        return
+    for design, names in subject.designs:
+        same = twins(design, np.arange(design.M))
+        if same:
+            warnings.warn(
+                f"Columns that are the same up to sign: {in_words(same, names)}; at most one of them is kept, and "
+                "which one is arbitrary.",
+                stacklevel=3,
+            )
 
 
 def _objectives(subject: Subject, hyper: tuple[float, float] | None, smoothness: str | float) -> list[Objective]:
     """What to maximise, in the order to try."""
     a, b = hyper or (0.0, 0.0)
     flat = not (a or b)
-    return [Objective(c, a, b, subject.problem.log_prior) for c in prices(smoothness, subject, flat=flat)]
+    return [Objective(c, a, b, subject.searched.log_prior) for c in prices(smoothness, subject, flat=flat)]
 
 
 def _rate(
@@ -295,11 +298,11 @@ def _maximise(
 ) -> tuple[Approximation, Outcome, dict[str, Any]]:
     """Run an evidence method, at the first price that leaves enough of the data, and say what its user should know."""
     started = time.perf_counter()
-    name, n = registry.name_of(method), subject.problem.design.n
+    name, n = registry.name_of(method), subject.searched.design.n
     with FitProgress(f"Fitting ({name})", progressbar) as progress:
         for objective in objectives:
-            approximation = approximate(subject.problem, objective)
-            outcome = method(subject.problem, approximation, progress)
+            approximation = approximate(subject.searched, objective)
+            outcome = method(subject.searched, approximation, progress)
             used = float(outcome.state.gamma.sum())
             if used <= _GREEDY * n:
                 break
@@ -310,8 +313,8 @@ def _maximise(
             objective.smoothness,
         )
     seconds = time.perf_counter() - started
-    status = judge(subject.problem, outcome)
-    warn(status, subject.problem, outcome, name)
+    status = judge(subject.searched, outcome)
+    warn(status, subject.searched, outcome, name)
     attributes = {
         "method": name,
         "status": status,

@@ -14,9 +14,9 @@ import numpy as np
 
 from bayes_sparse.approximations import Approximation, State
 from bayes_sparse.ascent import delete_useless, without
+from bayes_sparse.classes import AnyProblem
 from bayes_sparse.design import FloatArray
 from bayes_sparse.outcome import Outcome, Report
-from bayes_sparse.problem import Problem
 
 __all__ = ["iterate", "noise_scale"]
 
@@ -39,7 +39,7 @@ class Limits(Protocol):
 
 
 def iterate(
-    limits: Limits, problem: Problem, approximation: Approximation, update: Update, report: Report, *, prune: bool
+    limits: Limits, problem: AnyProblem, approximation: Approximation, update: Update, report: Report, *, prune: bool
 ) -> Outcome:
     """Repeat ``alpha, theta = update(state)`` until a round gains less than ``limits.tolerance`` nats."""
     index = np.arange(problem.design.width)
@@ -78,14 +78,16 @@ def noise_scale(
     return np.array([0.5 * np.log(effective(count, state.residual_power, df))])
 
 
-def _start(problem: Problem) -> FloatArray:
+def _start(problem: AnyProblem) -> FloatArray:
     """Precisions at which the columns together spread the predictor about as much as the targets ask for."""
     mean_square = problem.design.squares() / problem.design.n
     spread = float(np.var(problem.y - problem.offset)) if problem.normal else 1.0
     return np.asarray(np.maximum(mean_square, 1e-300) * problem.free.sum() / max(spread, 1e-300))
 
 
-def _step(problem: Problem, approximation: Approximation, state: State, alpha: FloatArray, theta: FloatArray) -> State:
+def _step(
+    problem: AnyProblem, approximation: Approximation, state: State, alpha: FloatArray, theta: FloatArray
+) -> State:
     with np.errstate(divide="ignore"):
         move = np.where(state.free, np.log(alpha) - np.log(state.alpha), 0.0)
     move = np.clip(move, -5.0, 5.0)

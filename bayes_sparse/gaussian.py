@@ -1,7 +1,8 @@
 """The Gaussian posterior everything meets at: likelihood curvature H plus prior precision A.
 
 ``Sigma = (H + A)^-1`` with ``H = Phi' B Phi``. Two forms of the same thing: :class:`Primal` factorises the k x k
-matrix, :class:`Dual` the n x n one, for more columns than observations. The jitter policy lives here, once.
+matrix, :class:`Dual` the n x n one, for more columns than observations. The product H of columns that are at hand and
+the jitter policy live here, once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from bayes_sparse.design import FloatArray
 __all__ = ["Dual", "Primal", "cholesky", "weighted_gram"]
 
 _BLOCK = 2**17  # numbers of a block of rows: a megabyte
+_MANY = 20  # columns from which half of a product costs less than the square roots it takes
 
 
 def cholesky(P: FloatArray) -> FloatArray:
@@ -45,16 +47,33 @@ def cholesky(P: FloatArray) -> FloatArray:
 
 
 def weighted_gram(Phi: FloatArray, b: FloatArray) -> FloatArray:
-    """``Phi' diag(b) Phi``, in row blocks that stay in the cache."""
+    """``Phi' diag(b) Phi``, in row blocks that stay in the cache.
+
+    Parameters
+    ----------
+    Phi : array (n, k)
+        In either memory order; for columns held as rows, hand in the transpose.
+    b : array (n,)
+        Weights of the observations. Negative ones are allowed.
+    """
     n, k = Phi.shape
+    product = _mirrored if k >= _MANY and b.min(initial=0.0) >= 0 else _whole
     step = max(1024, _BLOCK // max(k, 1))
     if n <= step:
-        return np.asarray(Phi.T @ (b[:, None] * Phi))
+        return product(Phi, b)
     out = np.zeros((k, k))
     for start in range(0, n, step):
-        rows = Phi[start : start + step]
-        out += rows.T @ (b[start : start + step, None] * rows)
+        out += product(Phi[start : start + step], b[start : start + step])
     return out
+
+
+def _whole(Phi: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray(Phi.T @ (b[:, None] * Phi))
+
+
+def _mirrored(Phi: FloatArray, b: FloatArray) -> FloatArray:
+    half = np.sqrt(b)[:, None] * Phi
+    return np.asarray(half.T @ half)  # a matrix with its own transpose: numpy computes one half and mirrors it
 
 
 class Primal:

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bayes_sparse.active import LinearActive, Terms
 from bayes_sparse.design import FloatArray
 from bayes_sparse.sparse_design import AnyDesign
 
@@ -90,6 +91,19 @@ class Problem:
         full = np.zeros(len(self.free))
         full[~self.free] = np.asarray(self.fixed_precision)
         return full
+
+    def active(self, index: NDArray[np.intp]) -> LinearActive:
+        """Some columns, ready for products."""
+        return LinearActive(self.design, index)
+
+    def predictor(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:
+        """Predictors (S, n) of many draws of some columns' weights (S, k)."""
+        return np.asarray(self.offset + w @ self.design.columns(index).T)
+
+    def derivatives(self, eta: FloatArray, theta: FloatArray) -> Terms:
+        """`pointwise` with the observation weights."""
+        terms = self.pointwise(eta, theta)
+        return terms if self.weights is None else tuple(self.weights * term for term in terms)
 
     def separates(self, eta: FloatArray) -> bool:
         """Whether a predictor puts every observation of a two-valued target on its own side of zero."""

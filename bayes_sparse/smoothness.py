@@ -21,7 +21,8 @@ def prices(smoothness: str | float, subject: Subject, *, flat: bool) -> list[flo
     gives a proper hyper-prior has chosen another guard, and pays nothing.
     """
     if isinstance(smoothness, str) and smoothness == "auto":
-        free = subject.surface.d if subject.linear is None else int(subject.linear.free.sum())
+        surface_only = subject.linear is None and subject.classes is None
+        free = subject.surface.d if surface_only else int(subject.searched.free.sum())
         log_m = float(np.log(max(free, 3)))
         price = float(log_m - 0.5 * np.log(log_m))
         return [0.0] if not flat else [0.0, price] if subject.interchangeable else [price]

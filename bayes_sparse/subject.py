@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayes_sparse.classes import AnyProblem, ClassProblem
 from bayes_sparse.design import FloatArray
 from bayes_sparse.problem import Problem
 from bayes_sparse.slot import Slot
@@ -30,6 +31,8 @@ class Subject:
         What a method sees where there is one linear predictor an observation.
     other : Surface, optional
         What a one-step method sees where there is not.
+    classes : ClassProblem, optional
+        What an evidence method sees where there is one linear predictor an observation and class.
     y : array
         The observations.
     sparse, fixed : tuple of Slot
@@ -47,7 +50,8 @@ class Subject:
     settings : dict
         What prediction needs to know beside numbers: likelihood, basis, columns. Stored as JSON.
     shift, scale : array (M,), optional
-        Standardisation to be undone: w is reported as ``w / scale``, the bias less ``shift @ (w / scale)``.
+        Standardisation to be undone: w is reported as ``w / scale``, the bias (of the column's class, where there are
+        several) less ``shift @ (w / scale)``.
     constant_data : dict
         More arrays to be stored, as ``name: (dims, values)``.
     hyper_points : callable, optional
@@ -75,29 +79,45 @@ class Subject:
     hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
     interchangeable: bool = False
     scale_free: bool = True
+    classes: ClassProblem | None = None
 
     @property
-    def design(self) -> AnyDesign:
-        """The columns, of a named model."""
-        holder: Any = self.other if self.linear is None else self.linear
-        design: AnyDesign = holder.design
-        return design
+    def designs(self) -> list[tuple[AnyDesign, list[str]]]:
+        """The columns of a named model with their names; of several classes those of each, or the ones they share."""
+        if self.classes is None:
+            return [(self.problem.design, self.names)]
+        whole = self.classes.design
+        parts = [
+            (design, self.names[start : start + design.M])
+            for design, start in zip(whole.designs, whole.starts[:-1].tolist(), strict=True)
+        ]
+        return parts[:1] if whole.shared else parts
 
     @property
     def problem(self) -> Problem:
-        """The problem, for methods that need a linear predictor."""
+        """The problem, for methods that need a single linear predictor."""
         if self.linear is None:
+            able = "'sequential', 'mackay', 'em' and 'revm' take" if self.classes is not None else "'revm' takes"
             raise ValueError(
-                "This method needs a likelihood with a single linear predictor an observation; method='revm' takes "
-                "any that can be differentiated twice."
+                f"This method needs a likelihood with a single linear predictor an observation; {able} this one."
             )
         return self.linear
+
+    @property
+    def searched(self) -> AnyProblem:
+        """The problem, for evidence methods: also one of several classes."""
+        return self.problem if self.classes is None else self.classes
 
     @cached_property
     def surface(self) -> Surface:
         """The likelihood as one-step methods see it: free weights first."""
         if self.other is not None:
             return self.other
+        if self.classes is not None:
+            raise ValueError(
+                "One-step methods take features that all classes share; features of each class's own are fitted by "
+                "method='sequential', 'mackay' or 'em'."
+            )
         return Linear.of_problem(self.problem, scale_free=self.scale_free)
 
     @property
@@ -128,7 +148,7 @@ class Subject:
                 )
             full[slot.columns] = (own - slot.mean).ravel()
         if self.scale is not None:
-            full *= np.tile(self.scale, self.M // len(self.scale))
+            full *= self.scale
         return full[free]
 
     def _given(self, expansion: Any) -> list[tuple[Slot, Any]]:
@@ -151,15 +171,15 @@ class Subject:
         """Undo the standardisation on weights of the active columns ``index``, along the last axis."""
         if self.scale is None:
             return w
-        out = w.copy()
-        classes = self.M // len(self.scale)
-        basis = index < self.M
-        out[..., basis] /= np.tile(self.scale, classes)[index[basis]]
+        out, basis = w.copy(), index < self.M
+        out[..., basis] /= self.scale[index[basis]]
         if self.shift is None:
             return out
-        if classes == 1:
-            out[..., ~basis] -= (out[..., basis] @ self.shift[index[basis]])[..., None]
-        else:  # one bias a class; with several classes no weight is ever left out
-            by_class = out[..., basis].reshape(*out.shape[:-1], classes, -1)
-            out[..., ~basis] -= by_class @ self.shift
+        moved = out[..., basis] * self.shift[index[basis]]
+        if self.classes is None:
+            out[..., ~basis] -= moved.sum(axis=-1, keepdims=True)
+            return out
+        owner = self.classes.design.owner
+        for position in np.flatnonzero(~basis).tolist():  # each class's bias takes up the shifts of its own columns
+            out[..., position] -= moved[..., owner[index[basis]] == owner[index[position]]].sum(axis=-1)
         return out

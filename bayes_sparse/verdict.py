@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from bayes_sparse.classes import AnyProblem
 from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.outcome import Outcome, Status
-from bayes_sparse.problem import Problem
 from bayes_sparse.subject import Subject
 
 __all__ = ["FitWarning", "judge", "judge_one_step", "warn", "warn_one_step", "warn_path"]
@@ -36,7 +36,7 @@ _MEANING: dict[str, str] = {
 }
 
 
-def judge(problem: Problem, outcome: Outcome) -> Status:
+def judge(problem: AnyProblem, outcome: Outcome) -> Status:
     """How a search ended, in a word."""
     state = outcome.state
     if not outcome.converged:
@@ -49,7 +49,7 @@ def judge(problem: Problem, outcome: Outcome) -> Status:
     return "separable" if state.eta is not None and problem.separates(state.eta) else "converged"
 
 
-def warn(status: Status, problem: Problem, outcome: Outcome, method: str) -> None:
+def warn(status: Status, problem: AnyProblem, outcome: Outcome, method: str) -> None:
     """Tell the user what the word means and what to do about it."""
     used, n = float(outcome.state.gamma.sum()), problem.design.n
     message = _MEANING.get(status) or {

@@ -19,7 +19,7 @@ for _name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "VECLIB_MAXIMUM"):
 
 HERE = Path(__file__).parent / "tasks"
 TASKS = sorted(path.stem for path in HERE.glob("[a-z]*.py"))
-PEERS = {"fastrvm": "fastrvm", "sklearn": "scikit-learn", "glmnet": "python-glmnet"}
+PEERS = {"fastrvm": "fastrvm", "sklearn": "scikit-learn", "glmnet": "python-glmnet", "skglm": "skglm"}
 
 
 def main(arguments: list[str] | None = None) -> int:

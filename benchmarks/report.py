@@ -89,7 +89,7 @@ def machine() -> str:
     return (
         f"{os.cpu_count()} cores ({platform.machine()}), one thread used; Python {platform.python_version()}; numpy "
         f"{version('numpy')}; {blas['name']} {blas['version']}; fastrvm {version('fastrvm')}, scikit-learn "
-        f"{version('scikit-learn')}, python-glmnet {version('python-glmnet')}"
+        f"{version('scikit-learn')}, python-glmnet {version('python-glmnet')}, skglm {version('skglm')}"
     )
 
 

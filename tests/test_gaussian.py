@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from bayes_sparse.gaussian import Dual, Primal, cholesky
+from bayes_sparse.gaussian import Dual, Primal, cholesky, weighted_gram
 
 
 def problem(n, k, seed=0):
@@ -38,6 +38,23 @@ def test_both_equal_numpys_inverse(n, k):
     assert_allclose(primal.covariance, primal.covariance.T, rtol=0, atol=0)
     assert_allclose(primal.factor @ primal.factor.T, Sigma, rtol=1e-11, atol=1e-13)
     assert_allclose(np.tril(primal.factor, -1), 0.0, atol=0)
+
+
+@pytest.mark.parametrize("lowest", [0.0, -1.0], ids=["not negative", "some negative"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(("n", "k"), [(5, 0), (7, 3), (7, 40), (3000, 3), (9000, 40), (140_000, 1)])
+def test_weighted_products_of_columns(n, k, order, lowest):
+    """Few columns and many, one block of rows and several, in both memory orders."""
+    rng = np.random.default_rng(2)
+    Phi, b = np.asarray(rng.standard_normal((n, k)), order=order), rng.uniform(lowest, 1.0, n)
+    kept = Phi.copy(), b.copy()
+    found = weighted_gram(Phi, b)
+    # Fifty roundings of the sum of the terms' sizes; a block left out or counted twice is more than 1e-2 of it.
+    size = np.einsum("ni,n,nj->ij", abs(Phi), abs(b), abs(Phi))
+    assert np.all(abs(found - np.einsum("ni,n,nj->ij", Phi, b, Phi)) <= 1e-14 * size)
+    assert found.shape == (k, k)
+    assert_allclose(Phi, kept[0], rtol=0, atol=0)
+    assert_allclose(b, kept[1], rtol=0, atol=0)
 
 
 @given(

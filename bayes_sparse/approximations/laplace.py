@@ -11,15 +11,16 @@ from copy import copy
 
 import numpy as np
 
-from bayes_sparse.approximations.state import Scores, State, log_prior, precision_curvature, precision_slope
+from bayes_sparse.active import Active, Terms
+from bayes_sparse.approximations.state import Posterior, Scores, State, log_prior, precision_curvature, precision_slope
+from bayes_sparse.classes import AnyProblem
 from bayes_sparse.design import FloatArray, IntArray
-from bayes_sparse.gaussian import Dual, Primal, weighted_gram
+from bayes_sparse.gaussian import Primal
 from bayes_sparse.objective import Objective
-from bayes_sparse.problem import Problem
 
 __all__ = ["Laplace"]
 
-type Start = tuple[FloatArray, FloatArray, tuple[FloatArray, ...]]
+type Start = tuple[FloatArray, FloatArray, Terms]
 
 _MAX_NEWTON = 100
 _MAX_HALVINGS = 40
@@ -42,10 +43,9 @@ class Laplace:
     name = "laplace"
     count: float | None = None
 
-    def __init__(self, problem: Problem, objective: Objective) -> None:
+    def __init__(self, problem: AnyProblem, objective: Objective) -> None:
         self.problem, self.objective = problem, objective
-        self._last: IntArray | None = None
-        self._columns = np.empty((problem.design.n, 0))
+        self._last: tuple[IntArray, Active] | None = None
 
     def with_objective(self, objective: Objective) -> Laplace:
         """The same for another objective."""
@@ -55,12 +55,12 @@ class Laplace:
 
     def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
         """Posterior, evidence and objective at given hyper-parameters, the mode searched from ``near``."""
-        Phi = self._active(index)
+        active = self._active(index)
         alpha = self.problem.precisions(index, alpha, theta)
-        w, eta, terms, factor = self._mode(Phi, alpha, theta, self._start(Phi, index, theta, near))
+        w, eta, terms, factor = self._mode(active, alpha, theta, self._start(active, index, theta, near))
         if factor is None and near is not None:  # lost on the way from there: begin at the beginning
-            w, eta, terms, factor = self._mode(Phi, alpha, theta, self._start(Phi, index, theta, None))
-        posterior = self._posterior(Phi, alpha, terms[2], factor)
+            w, eta, terms, factor = self._mode(active, alpha, theta, self._start(active, index, theta, None))
+        posterior = active.posterior(alpha, terms, factor)
         log_likelihood = self._sum(terms[0])
         log_evidence = float(log_likelihood + log_prior(alpha, w) - 0.5 * posterior.log_determinant)
         free = self.problem.free[index]
@@ -70,16 +70,13 @@ class Laplace:
     def slope(self, state: State) -> FloatArray:
         """Gradient of the objective in (log alpha of free columns, theta), following the mode."""
         assert isinstance(state.posterior, Primal)
-        o, Phi = self.objective, self._active(state.index)
-        slope = precision_slope(state, o.smoothness, o.a, o.b)
         assert state.terms is not None
-        third = state.terms[3]
-        spread = Phi @ state.posterior.covariance
-        variance = np.einsum("ij,ij->i", spread, Phi)
-        pull = 0.5 * variance
+        o, Sigma = self.objective, state.posterior.covariance
+        change = 0.5 * Sigma
         if o.smoothness:
-            pull += o.smoothness * np.einsum("ij,j,ij->i", spread, state.alpha, spread)
-        slope -= state.alpha * state.mean * (spread.T @ (third * pull))
+            change += o.smoothness * (Sigma * state.alpha) @ Sigma
+        slope = precision_slope(state, o.smoothness, o.a, o.b)
+        slope += state.alpha * state.mean * (Sigma @ self._active(state.index).turning(change, state.terms))
         return np.append(slope[state.free], self._theta_difference(state)[0])
 
     def curvature(self, state: State) -> FloatArray:
@@ -102,14 +99,12 @@ class Laplace:
         """Sparsity and quality of every column, the curvature held at its value at the mode."""
         assert isinstance(state.posterior, Primal)
         assert state.terms is not None
-        _, first, second, _ = state.terms
-        b = np.maximum(-second, 0.0)
-        C, squares, Q = self.problem.design.scan(self._active(state.index), b, first)
+        C, squares, Q = self._active(state.index).scan(state.terms)
         overlap = C @ state.posterior.covariance
         S = squares - np.einsum("ij,ij->i", overlap, C)
         return Scores(np.maximum(S, 0.0), Q, overlap)
 
-    def _start(self, Phi: FloatArray, index: IntArray, theta: FloatArray, near: State | None) -> Start:
+    def _start(self, active: Active, index: IntArray, theta: FloatArray, near: State | None) -> Start:
         """Weights to search from, with their predictor and likelihood: those of a nearby state where they serve."""
         if near is None:
             w = np.zeros(len(index))
@@ -117,15 +112,15 @@ class Laplace:
             w, complete = _carried_over(near, index)
             if complete and theta is near.theta and near.eta is not None and near.terms is not None:
                 return w, near.eta, near.terms
-        eta = self.problem.offset + Phi @ w
-        terms = self._pointwise(eta, theta)
+        eta = self.problem.offset + active.predictor(w)
+        terms = self.problem.derivatives(eta, theta)
         if w.any() and not np.isfinite(self._sum(terms[0])):  # out of the likelihood's range elsewhere
-            return np.zeros(len(index)), self.problem.offset, self._pointwise(self.problem.offset, theta)
+            return np.zeros(len(index)), self.problem.offset, self.problem.derivatives(self.problem.offset, theta)
         return w, eta, terms
 
     def _mode(
-        self, Phi: FloatArray, alpha: FloatArray, theta: FloatArray, start: Start
-    ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, ...], Primal | Dual | None]:
+        self, active: Active, alpha: FloatArray, theta: FloatArray, start: Start
+    ) -> tuple[FloatArray, FloatArray, Terms, Posterior | None]:
         """Maximise the log posterior over w by Newton steps, halved until they climb.
 
         Also gives the last factorisation, if it is one at the mode itself.
@@ -133,15 +128,15 @@ class Laplace:
         w, eta, terms = start
         height = self._sum(terms[0]) - 0.5 * float(alpha @ w**2)
         for _ in range(_MAX_NEWTON):
-            gradient = Phi.T @ terms[1] - alpha * w
-            factor = self._steps(Phi, alpha, terms[2])
+            gradient = active.pulled_back(terms[1]) - alpha * w
+            factor = active.steps(alpha, terms)
             step = factor.solve(gradient)
             if float(gradient @ step) <= _DECREMENT:
                 return w, eta, terms, factor
-            along, scale = Phi @ step, 1.0
+            along, scale = active.predictor(step), 1.0
             for _ in range(_MAX_HALVINGS):
                 new = w + scale * step
-                new_terms = self._pointwise(eta + scale * along, theta)
+                new_terms = self.problem.derivatives(eta + scale * along, theta)
                 new_height = self._sum(new_terms[0]) - 0.5 * float(alpha @ new**2)
                 if new_height >= height:
                     break
@@ -150,25 +145,6 @@ class Laplace:
                 return w, eta, terms, factor  # no ascent left above rounding error
             w, eta, terms, height = new, eta + scale * along, new_terms, new_height
         return w, eta, terms, None
-
-    def _steps(self, Phi: FloatArray, alpha: FloatArray, second: FloatArray) -> Primal | Dual:
-        b = np.maximum(-second, 0.0)
-        if Phi.shape[1] > Phi.shape[0]:
-            return Dual(Phi, b, alpha)
-        return Primal(weighted_gram(Phi, b), alpha)
-
-    def _posterior(
-        self, Phi: FloatArray, alpha: FloatArray, second: FloatArray, factor: Primal | Dual | None
-    ) -> Primal | Dual:
-        """H + A at the mode, factorised: with the true curvature if it can be, with the cut-off one otherwise."""
-        if factor is None:
-            factor = self._steps(Phi, alpha, second)
-        if second.max(initial=0.0) <= 0 or Phi.shape[1] > Phi.shape[0]:
-            return factor
-        try:
-            return Primal(weighted_gram(Phi, -second), alpha)
-        except np.linalg.LinAlgError:
-            return factor
 
     def _theta_difference(self, state: State) -> tuple[FloatArray, FloatArray]:
         """First and second differences of the objective along each nuisance parameter."""
@@ -182,16 +158,10 @@ class Laplace:
             second[j] = (up - 2 * state.objective + down) / _THETA_STEP**2
         return first, second
 
-    def _pointwise(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
-        terms = self.problem.pointwise(eta, theta)
-        if self.problem.weights is None:
-            return terms
-        return tuple(self.problem.weights * term for term in terms)
-
-    def _active(self, index: IntArray) -> FloatArray:
-        if index is not self._last:
-            self._last, self._columns = index, self.problem.design.columns(index)
-        return self._columns
+    def _active(self, index: IntArray) -> Active:
+        if self._last is None or index is not self._last[0]:
+            self._last = index, self.problem.active(index)
+        return self._last[1]
 
     @staticmethod
     def _sum(terms: FloatArray) -> float:

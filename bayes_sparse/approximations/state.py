@@ -9,11 +9,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bayes_sparse.classes.posterior import Woodbury
 from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.gaussian import Dual, Primal
 from bayes_sparse.objective import Objective
 
-__all__ = ["Approximation", "Scores", "State", "log_prior", "precision_curvature", "precision_slope"]
+__all__ = ["Approximation", "Posterior", "Scores", "State", "log_prior", "precision_curvature", "precision_slope"]
+
+type Posterior = Primal | Dual | Woodbury
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +35,13 @@ class State:
         Nuisance parameters, unconstrained.
     mean : array (k,)
         Posterior mode of the weights.
-    posterior : Primal or Dual
+    posterior : Primal, Dual or Woodbury
         Factorised ``H + A``.
     log_likelihood, log_evidence, objective : float
         At the mode; normalised; with penalty and hyper-priors.
-    eta : array (n,), optional
+    eta : array (n,) or (n, classes), optional
         Predictor at the mode (None where the approximation never needs it).
-    terms : tuple of array (n,), optional
+    terms : tuple of array, optional
         Weighted log-likelihood of each observation and its derivatives along the predictor, at the mode.
     residual_power : float
         Weighted residual sum of squares of a normal likelihood.
@@ -49,7 +52,7 @@ class State:
     free: NDArray[np.bool_]
     theta: FloatArray
     mean: FloatArray
-    posterior: Primal | Dual
+    posterior: Posterior
     log_likelihood: float
     log_evidence: float
     objective: float

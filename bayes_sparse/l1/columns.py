@@ -7,9 +7,7 @@ import numpy as np
 from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.sparse_design import AnyDesign
 
-__all__ = ["Columns", "weighted_products"]
-
-_BLOCK = 2**17  # numbers of a block: a megabyte
+__all__ = ["Columns"]
 
 
 class Columns:
@@ -45,14 +43,3 @@ class Columns:
         self._held[self._count : stop] = self.design.columns(new).T
         self._place[new] = np.arange(self._count, stop)
         self._count = stop
-
-
-def weighted_products(rows: FloatArray, b: FloatArray) -> FloatArray:
-    """``rows diag(b) rows'`` for b >= 0, in blocks that stay in the cache."""
-    k, n = rows.shape
-    root, step = np.sqrt(b), max(1024, _BLOCK // max(k, 1))
-    out = np.zeros((k, k))
-    for start in range(0, n, step):
-        part = rows[:, start : start + step] * root[start : start + step]
-        out += part @ part.T  # a matrix with its own transpose: numpy computes one half and mirrors it
-    return out

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.design import FloatArray, IntArray
-from bayes_sparse.l1.columns import Columns, weighted_products
+from bayes_sparse.gaussian import weighted_gram
+from bayes_sparse.l1.columns import Columns
 from bayes_sparse.l1.quadratic import penalised_quadratic
 
 __all__ = ["Lasso", "Spot"]
@@ -218,7 +219,7 @@ class _Search:
     def _step(self, active: IntArray, gradient: FloatArray) -> None:
         rows = self._rows if len(active) == len(self.index) else self._rows[active]
         w, price, precision, slope = self.w[active], self._price[active], self._precision[active], gradient[active]
-        H = weighted_products(rows, self.bend)
+        H = weighted_gram(rows.T, self.bend)
         diagonal = H.diagonal()
         H.flat[:: len(H) + 1] += precision + _RAISED * np.maximum(diagonal, 1e-6 * diagonal.max(initial=1e-300))
         move = penalised_quadratic(H, slope, w, price) - w

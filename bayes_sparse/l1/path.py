@@ -15,7 +15,8 @@ from scipy.linalg import lapack
 from scipy.special import gammaln
 
 from bayes_sparse.design import FloatArray, IntArray
-from bayes_sparse.l1.columns import Columns, weighted_products
+from bayes_sparse.gaussian import weighted_gram
+from bayes_sparse.l1.columns import Columns
 from bayes_sparse.l1.lasso import Lasso, Spot
 from bayes_sparse.l1.nuisance import best_theta, theta_curvature
 from bayes_sparse.problem import Problem
@@ -117,7 +118,7 @@ class Point:
         rows = path.columns.take(self.index)
         H, mixed, own = theta_curvature(path.problem, self.spot.eta, self.theta)
         out = np.empty((k + len(own), k + len(own)))
-        out[:k, :k] = weighted_products(rows, H)
+        out[:k, :k] = weighted_gram(rows.T, H)
         out[:k, :k].flat[:: k + 1] += path.precision[self.index]
         out[:k, k:] = rows @ mixed
         out[k:, :k], out[k:, k:] = out[:k, k:].T, own

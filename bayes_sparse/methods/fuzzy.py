@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, lapack
 
 from bayes_sparse.design import FloatArray
-from bayes_sparse.l1.columns import weighted_products
+from bayes_sparse.gaussian import weighted_gram
 from bayes_sparse.l1.nuisance import best_theta
 from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.l1.path import Path, Point
@@ -121,7 +121,7 @@ class _State:
         log_R = float(np.log(R / self._unit))
         rise = w / self._sigma**2 * fading
         slope = -self.rows @ first + precision * self.w + rise * log_R + smooth * s / R
-        H = weighted_products(self.rows, np.maximum(-second, 0.0))
+        H = weighted_gram(self.rows.T, np.maximum(-second, 0.0))
         bent = np.where(self.priced, fading * (1 - (w / self._sigma) ** 2) / self._sigma**2, 0.0)
         H.flat[:: len(H) + 1] += precision + bent * log_R
         H += (np.outer(rise, s) + np.outer(s, rise)) / R - smooth * np.outer(s, s) / R**2

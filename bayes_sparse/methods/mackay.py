@@ -13,10 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from bayes_sparse.approximations import Approximation, State
+from bayes_sparse.classes import AnyProblem
 from bayes_sparse.design import FloatArray
 from bayes_sparse.fixed_point import iterate, noise_scale
 from bayes_sparse.outcome import Outcome, Report
-from bayes_sparse.problem import Problem
 
 __all__ = ["MacKay"]
 
@@ -40,7 +40,7 @@ class MacKay:
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "evidence"
 
-    def __call__(self, problem: Problem, approximation: Approximation, report: Report) -> Outcome:
+    def __call__(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""
         o = approximation.objective
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from bayes_sparse.approximations import Approximation, Scores, State
 from bayes_sparse.ascent import Ascent, without
+from bayes_sparse.classes import AnyProblem
 from bayes_sparse.design import FloatArray
 from bayes_sparse.outcome import Outcome, Report
-from bayes_sparse.problem import Problem
 
 __all__ = ["Sequential"]
 
@@ -68,7 +68,7 @@ class Sequential:
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "evidence"
 
-    def __call__(self, problem: Problem, approximation: Approximation, report: Report) -> Outcome:
+    def __call__(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""
         columns = np.flatnonzero(~problem.free)
         state = approximation.at(columns, np.ones(len(columns)), problem.theta)
@@ -86,7 +86,7 @@ class Sequential:
         return outcome
 
     def _from_lower_price(
-        self, problem: Problem, approximation: Approximation, empty: State, report: Report
+        self, problem: AnyProblem, approximation: Approximation, empty: State, report: Report
     ) -> Outcome:
         objective = approximation.objective
         lenient = approximation.with_objective(replace(objective, smoothness=self.lenient * objective.smoothness))
@@ -97,7 +97,7 @@ class Sequential:
         return replace(outcome, iterations=first.iterations + outcome.iterations)
 
     def _small_noise(
-        self, problem: Problem, approximation: Approximation, empty: State, share: float, report: Report
+        self, problem: AnyProblem, approximation: Approximation, empty: State, share: float, report: Report
     ) -> State:
         """A first few basis functions, added while the noise is held at a share of the targets' sd."""
         theta = np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0])
@@ -111,10 +111,10 @@ class Sequential:
             report(addition, state.objective, len(state.index))
         return state
 
-    def _ascent(self, problem: Problem, approximation: Approximation) -> Ascent:
+    def _ascent(self, problem: AnyProblem, approximation: Approximation) -> Ascent:
         return Ascent(approximation, problem.theta_bounds, _FINAL)
 
-    def _search(self, problem: Problem, approximation: Approximation, state: State, report: Report) -> Outcome:
+    def _search(self, problem: AnyProblem, approximation: Approximation, state: State, report: Report) -> Outcome:
         """Add, climb, delete and exchange until nothing gains."""
         ascent, history = self._ascent(problem, approximation), [state.objective]
         state, settled = ascent(state, self.steps)
@@ -135,7 +135,7 @@ class Sequential:
             report(iteration, state.objective, len(state.index))
         return Outcome(state, history, False, self.max_iterations)
 
-    def _add(self, approximation: Approximation, problem: Problem, state: State, scores: Scores) -> State | None:
+    def _add(self, approximation: Approximation, problem: AnyProblem, state: State, scores: Scores) -> State | None:
         """The state with the most promising basis function added, or None if none gains."""
         if len(state.index) >= problem.design.n:
             return None
@@ -150,7 +150,7 @@ class Sequential:
                 return new
         return None
 
-    def _exchange(self, problem: Problem, ascent: Ascent, state: State, scores: Scores) -> State | None:
+    def _exchange(self, problem: AnyProblem, ascent: Ascent, state: State, scores: Scores) -> State | None:
         """The state with an active basis function dropped or exchanged for another, or None if neither gains.
 
         The predicted gain holds the other precisions fixed, so the best few moves are tried with a short climb.

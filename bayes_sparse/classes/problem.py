@@ -1,0 +1,98 @@
+"""What an evidence method sees of a classification with several classes: `Problem` with one predictor a class.
+
+``log p(y = c) = eta_c - log sum_k exp(eta_k)`` with ``eta_c = Phi_c w_c``: a true softmax, whose columns may be each
+class's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from bayes_sparse.active import Terms
+from bayes_sparse.classes.active import ClassActive
+from bayes_sparse.classes.design import ClassDesign
+from bayes_sparse.design import FloatArray, IntArray
+from bayes_sparse.problem import Problem
+
+__all__ = ["AnyProblem", "ClassProblem"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProblem:
+    """A sparse Gaussian prior on the columns of several classes, and a softmax over their predictors.
+
+    Attributes
+    ----------
+    design : ClassDesign
+        The columns of all classes.
+    y : int array (n,)
+        Class of each observation.
+    fixed_precision : array (q,)
+        Prior precisions of the extra columns, which are not free.
+    weights : array (n,), optional
+        A weight of 2 counts a row twice.
+    theta, theta_bounds : array
+        Empty: there are no nuisance parameters.
+    """
+
+    design: ClassDesign
+    y: NDArray[np.intp]
+    fixed_precision: FloatArray
+    weights: FloatArray | None = None
+    theta: FloatArray = field(default_factory=lambda: np.empty(0))
+    theta_bounds: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
+
+    log_prior: ClassVar[None] = None
+    normal: ClassVar[bool] = False
+
+    @cached_property
+    def free(self) -> NDArray[np.bool_]:
+        """All but the extra columns."""
+        return np.arange(self.design.width) < self.design.M
+
+    @cached_property
+    def offset(self) -> FloatArray:
+        """No known part of the predictors."""
+        return np.zeros((self.design.n, self.design.classes))
+
+    def precisions(self, index: IntArray, alpha: FloatArray, theta: FloatArray) -> FloatArray:
+        """Precisions of the active columns: those given where free, those of the declaration where fixed."""
+        full = np.append(np.zeros(self.design.M), self.fixed_precision)
+        return np.where(self.free[index], alpha, full[index])
+
+    def active(self, index: IntArray) -> ClassActive:
+        """Some columns, ready for products."""
+        return ClassActive(self.design, index)
+
+    def predictor(self, w: FloatArray, index: IntArray) -> FloatArray:
+        """Predictors (S, n, C) of many draws of some columns' weights (S, k)."""
+        return np.stack([self.active(index).predictor(draw) for draw in w])
+
+    def derivatives(self, eta: FloatArray, theta: FloatArray) -> Terms:
+        """Log-likelihood (n,), observed less expected and probabilities (n, C), times the observation weights."""
+        log_p = log_softmax(eta, axis=1)
+        rows = np.arange(len(self.y))
+        P = np.exp(log_p)
+        slopes = -P
+        slopes[rows, self.y] += 1.0
+        if self.weights is None:
+            return log_p[rows, self.y], slopes, P
+        by_row = self.weights[:, None]
+        return self.weights * log_p[rows, self.y], by_row * slopes, by_row * P
+
+    def log_densities(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
+        """Log-probability of each observation's class, without the weights, for many draws of eta (S, n, C)."""
+        return np.stack([log_softmax(draw, axis=1)[np.arange(len(self.y)), self.y] for draw in eta])
+
+    def separates(self, eta: FloatArray) -> bool:
+        """Every observation's class the most probable."""
+        return bool((eta.argmax(axis=1) == self.y).all())
+
+
+type AnyProblem = Problem | ClassProblem
