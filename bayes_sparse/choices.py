@@ -8,14 +8,23 @@ from typing import Any
 import numpy as np
 import pymc as pm
 
-from bayes_sparse import registry
+from bayes_sparse import likelihoods, registry
+from bayes_sparse.likelihoods import Likelihood
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
 from bayes_sparse.one_step.finish import Prior
 from bayes_sparse.priors import Gaussian, Laplace
 from bayes_sparse.settings import count
 
-__all__ = ["PRIORS", "check_choices", "checked_hyper", "choose_method", "choose_model", "with_settings"]
+__all__ = [
+    "PRIORS",
+    "check_choices",
+    "checked_hyper",
+    "choose_likelihood",
+    "choose_method",
+    "choose_model",
+    "with_settings",
+]
 
 _FINDS = {
     "evidence": "the precisions of a {} prior on the weights themselves",
@@ -38,11 +47,29 @@ def choose_model(model: str | Any | pm.Model) -> Any:
     return chosen
 
 
-def choose_method(method: str | Any, model: Any, hyper: tuple[float, float] | None) -> Any:
+def choose_likelihood(model: Any, likelihood: str | Likelihood, method: Any) -> str | Likelihood:
+    """The likelihood asked for, or the only one that the model has; linked as the method does it."""
+    only = getattr(model, "likelihood", None)
+    if only is not None and likelihood == "auto":
+        likelihood = only
+    if only is not None and likelihoods.resolve(likelihood).name != only:
+        raise ValueError(f"This model has a {only} likelihood only; leave out `likelihood`, or fit 'ard_gaussian'.")
+    link = getattr(method, "link", None)
+    return likelihoods.categorical(link=link) if link is not None and _is_categorical(likelihood) else likelihood
+
+
+def _is_categorical(likelihood: str | Likelihood) -> bool:
+    return likelihood == "categorical" or isinstance(likelihood, likelihoods.categorical)
+
+
+def choose_method(
+    method: str | Any, model: Any, hyper: tuple[float, float] | None, likelihood: str | Likelihood = "auto"
+) -> Any:
     """The method object behind a name or an object."""
-    proper = hyper is not None and hyper[1] > 0
+    # With several classes the sequential search ends in poorer optima, and slowly.
+    bound = (hyper is not None and hyper[1] > 0) or _is_categorical(likelihood)
     if isinstance(method, str) and method == "evidence":
-        method = "mackay" if proper and model.default_method == "sequential" else model.default_method
+        method = "mackay" if bound and model.default_method == "sequential" else model.default_method
     chosen = registry.lookup("bayes_sparse.methods", method, "method")() if isinstance(method, str) else method
     if isinstance(chosen, type) or not callable(chosen):
         raise TypeError(

@@ -20,7 +20,7 @@ from bayes_sparse.design import FloatArray
 from bayes_sparse.frames import array_parts, frame_parts, is_frame, one_float_block, side_by_side
 from bayes_sparse.sparse_design import Features
 
-__all__ = ["Table", "check_constant", "features_of", "labels_of", "plain_labels", "read_table", "vector_of"]
+__all__ = ["Table", "check_constant", "features_of", "in_words", "labels_of", "plain_labels", "read_table", "vector_of"]
 
 _SHOWN = 4  # how many names an error lists before it says "and 12 more"
 
@@ -82,7 +82,7 @@ def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tupl
         table, taken = _from_frame(data, target, aside)
     missing = [name for name in aside if name not in taken]
     if missing:
-        raise ValueError(f"There is no column {missing[0]!r} in the data; there are {_listed(table.columns)}.")
+        raise ValueError(f"There is no column {missing[0]!r} in the data; there are {in_words(table.columns)}.")
     _check(table)
     return table, taken
 
@@ -94,19 +94,19 @@ def features_of(X: Any, columns: list[str]) -> tuple[Features, NDArray[Any], str
         absent = [c for c in columns if c not in picked]
         if absent:
             raise ValueError(
-                f"New data must have the columns of the fit; missing: {_listed(absent)} (it has {_listed(picked)})."
+                f"New data must have the columns of the fit; missing: {in_words(absent)} (it has {in_words(picked)})."
             )
         matrix: Features = side_by_side([picked[c] for c in columns], columns)
     else:
         matrix, found, rows, dim = array_parts(X)
         if matrix.shape[1] != len(columns):
             raise ValueError(
-                f"New data must have the {len(columns)} columns of the fit ({_listed(columns)}); it has "
+                f"New data must have the {len(columns)} columns of the fit ({in_words(columns)}); it has "
                 f"{matrix.shape[1]}."
             )
         if found is not None and sorted(found) != sorted(columns):
             raise ValueError(
-                f"New data must have the columns of the fit ({_listed(columns)}); it has {_listed(found)}."
+                f"New data must have the columns of the fit ({in_words(columns)}); it has {in_words(found)}."
             )
         if found is not None and found != columns:
             matrix = matrix[:, [found.index(c) for c in columns]]
@@ -136,8 +136,13 @@ def labels_of(y: NDArray[Any], target: str, *, several: bool = False) -> tuple[F
         raise ValueError(f"The target {target!r} has one class only ({classes[0]!r}); two are needed to tell apart.")
     if len(classes) > 2 and not several:
         raise ValueError(
-            f"The target {target!r} has {len(classes)} classes ({_listed(classes)}); a bernoulli likelihood takes two, "
-            "likelihood='categorical' any number."
+            f"The target {target!r} has {len(classes)} classes ({in_words(classes)}); a bernoulli likelihood takes "
+            "two, likelihood='categorical' any number."
+        )
+    if 2 * len(classes) > len(y) and len(classes) > 2:
+        raise ValueError(
+            f"The target {target!r} has {len(classes)} classes for {len(y)} observations; a number to be predicted is "
+            "not a class: for a regression use the model 'ard_gaussian'."
         )
     return codes.astype(float), classes
 
@@ -178,9 +183,9 @@ def _from_frame(data: Any, target: str | None, aside: Sequence[str]) -> tuple[Ta
     if not parts:
         raise ValueError("The data are empty: there are no columns.")
     if target is None:
-        raise ValueError(f"Name the target column: target=..., one of {_listed(parts)}.")
+        raise ValueError(f"Name the target column: target=..., one of {in_words(parts)}.")
     if target not in parts:
-        raise ValueError(f"There is no column {target!r} to be the target; there are {_listed(parts)}.")
+        raise ValueError(f"There is no column {target!r} to be the target; there are {in_words(parts)}.")
     y = np.asarray(parts.pop(target))
     taken = {name: np.asarray(parts.pop(name)) for name in aside if name in parts}
     columns = list(parts)
@@ -220,7 +225,7 @@ def _check_finite(X: Features, columns: list[str]) -> None:
         counts, first = bad.sum(axis=0), int(np.argmax(bad.any(axis=1)))
     worst = [f"{columns[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)]
     raise ValueError(
-        f"NaN or infinite values in {_listed(worst, quote=False)}, first in row {first}; fill them in or remove "
+        f"NaN or infinite values in {in_words(worst, quote=False)}, first in row {first}; fill them in or remove "
         "those rows."
     )
 
@@ -230,12 +235,12 @@ def check_constant(names: list[str], scale: FloatArray) -> None:
     constant = np.flatnonzero(scale == 0)
     if len(constant):
         raise ValueError(
-            f"Constant columns cannot be told from the bias: {_listed([names[j] for j in constant])}; drop them, or "
+            f"Constant columns cannot be told from the bias: {in_words([names[j] for j in constant])}; drop them, or "
             "fit without a bias: basis=bs.basis.linear(bias=False, standardise=False)."
         )
 
 
-def _listed(names: Any, *, quote: bool = True) -> str:
+def in_words(names: Any, *, quote: bool = True) -> str:
     """The first few names in words."""
     shown = [repr(str(n)) if quote else str(n) for n in list(names)[:_SHOWN]]
     more = len(list(names)) - len(shown)

@@ -18,7 +18,15 @@ from bayes_sparse import registry
 from bayes_sparse import width as widths
 from bayes_sparse.approximations import Approximation, approximate
 from bayes_sparse.basis import Basis
-from bayes_sparse.choices import PRIORS, check_choices, checked_hyper, choose_method, choose_model, with_settings
+from bayes_sparse.choices import (
+    PRIORS,
+    check_choices,
+    checked_hyper,
+    choose_likelihood,
+    choose_method,
+    choose_model,
+    with_settings,
+)
 from bayes_sparse.declared import declared_subject, nuts_of_declared
 from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.l1.path import Path
@@ -74,15 +82,17 @@ def fit(
     Parameters
     ----------
     model : str, model object or pymc.Model
-        A name from `bayes_sparse.models` (``"ard_gaussian"``, ``"laplace_eigen"``, ``"jeffreys_laplace"``), one of its
-        objects with settings of its own, or any `pm.Model` with a sparse Gaussian prior and a linear predictor (for
-        ``"revm"``, any likelihood that can be differentiated twice).
+        A name from `bayes_sparse.models` (``"ard_gaussian"``, ``"laplace_eigen"``, ``"jeffreys_laplace"``,
+        ``"student_multinomial"``), one of its objects with settings of its own, or any `pm.Model` with a sparse
+        Gaussian prior and a linear predictor (for ``"revm"``, any likelihood that can be differentiated twice).
     data : tuple, DataFrame, Dataset or dict
-        ``(X, y)``, X dense or sparse; a pandas or polars DataFrame or an xarray Dataset with ``target``; for a
+        ``(X, y)``, X dense or sparse, or, with several classes, by class (a dict of tables, an array with a class dim);
+        a pandas or polars DataFrame or an xarray Dataset with ``target``; for a
         `pm.Model` None, or new values for its `pm.Data` by name.
     method : str or method object
         ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"revm"``, ``"full_matrix"``;
-        ``"reweighted"``, ``"coordinate_descent"``, ``"fuzzy"``, ``"cv"`` (for ``"jeffreys_laplace"``); ``"nuts"``.
+        ``"one_vs_rest"`` (several classes); ``"reweighted"``, ``"coordinate_descent"``, ``"fuzzy"``, ``"cv"`` (for
+        ``"jeffreys_laplace"``); ``"nuts"``.
     target : str, optional
         Name of the target column.
     likelihood : str or likelihood
@@ -135,8 +145,11 @@ def fit(
     chosen_model = choose_model(model)
     own = isinstance(chosen_model, Declared)
     limits = {"max_iterations": max_iterations, "tolerance": tolerance}
-    chosen_model, chosen = with_settings(chosen_model, choose_method(method, chosen_model, hyper), settings, limits)
+    chosen_model, chosen = with_settings(
+        chosen_model, choose_method(method, chosen_model, hyper, likelihood), settings, limits
+    )
     check_choices(chosen_model, chosen, hyper)
+    likelihood = choose_likelihood(chosen_model, likelihood, chosen)
     if own and not (target is keep is offset is None and basis == "linear" and likelihood == "auto"):
         raise ValueError(
             "A pm.Model of your own says its target, likelihood, basis and offset itself; leave out target, "

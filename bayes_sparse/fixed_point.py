@@ -2,12 +2,14 @@
 
 Starts with all columns active. A step that would lower the objective is shortened (in log alpha and theta) until it
 does not; when even the shortest would, the search is over. Columns that have become useless are deleted on the way
-if the method says so, and always at the end.
+if the method says so, and always at the end. With a proper Gamma prior (b > 0) precisions stay finite, and columns are
+deleted at the end alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -56,7 +58,9 @@ def iterate(
         state = new
         if converged:
             break
-    if not approximation.objective.b:
+    if approximation.objective.b:
+        state = _tell_apart(approximation, state)
+    else:
         state = delete_useless(approximation, state)
         history.append(state.objective)
     return Outcome(state, history, converged, iteration)
@@ -101,6 +105,17 @@ def _step(
             return new
         scale /= 2
     return state
+
+
+def _tell_apart(approximation: Approximation, state: State) -> State:
+    """Delete the columns that the evidence is no better for, at the precisions found.
+
+    Under a proper prior no precision is infinite and the objective never asks for a deletion: what tells a column apart
+    is how well its weight is determined, and how large it is.
+    """
+    plain = approximation.with_objective(replace(approximation.objective, a=0.0, b=0.0))
+    kept = delete_useless(plain, plain.at(state.index, state.alpha, state.theta, state))
+    return approximation.at(kept.index, kept.alpha, kept.theta, kept)
 
 
 def _drop_negligible(approximation: Approximation, state: State) -> State:

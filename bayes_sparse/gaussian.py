@@ -103,6 +103,11 @@ class Primal:
         self._L, self.alpha = L, alpha
         self._covariance: FloatArray | None = None
 
+    @property
+    def lower(self) -> FloatArray:
+        """Lower factor of ``H + A``."""
+        return np.tril(self._L)
+
     @cached_property
     def log_determinant(self) -> float:
         """Of ``H + A``; not needed on the way to a mode, so only computed when asked for."""

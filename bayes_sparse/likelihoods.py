@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, logsumexp
 
 from bayes_sparse.compiled import Compiled, compile_pointwise
 from bayes_sparse.design import FloatArray
@@ -138,8 +138,16 @@ class bernoulli:
 
 @dataclass(frozen=True)
 class categorical:
-    """``y ~ Categorical(softmax(eta))``: any number of classes, a predictor each; by one-step methods and NUTS."""
+    """``y ~ Categorical(softmax(eta))``: any number of classes, a predictor each.
 
+    Attributes
+    ----------
+    link : "softmax" or "one_vs_rest"
+        How predictors become probabilities: by softmax, or, for ``method="one_vs_rest"``, as those of one logistic
+        regression a class, divided by their sum.
+    """
+
+    link: Literal["softmax", "one_vs_rest"] = "softmax"
     name: ClassVar[str] = "categorical"
     nuisance: ClassVar[tuple[str, ...]] = ()
     scale_free: ClassVar[bool] = True
@@ -157,13 +165,20 @@ class categorical:
         """Sd of the wide prior on each class's bias, in logits."""
         return 10.0
 
+    def log_probability(self, eta: FloatArray) -> FloatArray:
+        """Log-probability of each class, along the last axis."""
+        if self.link == "softmax":
+            return np.asarray(log_softmax(eta, axis=-1))
+        log_p = log_expit(eta)
+        return np.asarray(log_p - logsumexp(log_p, axis=-1, keepdims=True))
+
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
         return None
 
     def moments(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Probabilities along the last axis of the predictors, and their variance as indicators."""
-        p = softmax(eta, axis=-1)
+        p = np.exp(self.log_probability(eta))
         return p, p * (1 - p)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,17 +13,27 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from bayes_sparse import basis as bases
+from bayes_sparse.classes import ClassDesign, ClassProblem
 from bayes_sparse.design import FloatArray
-from bayes_sparse.likelihoods import Likelihood, compiled
+from bayes_sparse.likelihoods import Likelihood, categorical, compiled
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.problem import Problem
 from bayes_sparse.settings import positive
 from bayes_sparse.slot import Slot
-from bayes_sparse.sparse_design import AnyDesign, make_design, sparse_moments
+from bayes_sparse.sparse_design import make_design, sparse_moments
 from bayes_sparse.subject import Subject
 from bayes_sparse.surfaces import Softmax
 
-__all__ = ["bias_sd", "kept_precision", "named_subject", "observe", "standardised"]
+__all__ = [
+    "Pointwise",
+    "bias_sd",
+    "class_slices",
+    "kept_precision",
+    "named_subject",
+    "observe",
+    "standardised",
+    "weight_names",
+]
 
 _NOISE_FLOOR = 1e-6  # of the spread of the targets: noise below it has collapsed
 _POISSON = float(np.log(1e5))  # counts so little over-dispersed are Poisson's, and beyond it rounding errors speak
@@ -33,19 +44,19 @@ _log = logging.getLogger("bayes_sparse")
 
 def named_subject(data: Prepared, name: str, wide: float | None) -> Subject:
     """What the evidence methods fit; ``wide`` is the sd of the bias's prior, None for the likelihood's own."""
-    n, M = data.Phi.shape
     sd = bias_sd(data, wide)
-    extra = np.ones((n, 1)) if data.basis.bias else None
-    design = make_design(data.Phi, data.shift, data.scale, extra)
+    extra = np.ones((data.table.n, 1)) if data.basis.bias else None
     many = data.likelihood.name == "categorical"
-    w, bias = _slots(data, M)
+    problem = _class_problem(data, extra, sd) if many else _problem(data, extra, sd)
+    w, bias = _slots(data)
     return Subject(
-        linear=None if many else _problem(data, design, sd),
-        other=_softmax(data, design, sd) if many else None,
+        linear=problem if isinstance(problem, Problem) else None,
+        classes=problem if isinstance(problem, ClassProblem) else None,
+        other=_surface(problem) if isinstance(problem, ClassProblem) else None,
         y=data.y,
         sparse=(w,),
-        fixed=(bias,) if design.q else (),
-        names=_names(data),
+        fixed=(bias,) if problem.design.q else (),
+        names=weight_names(data),
         observed=data.table.target,
         obs_dim=data.table.obs_dim,
         obs=data.table.rows,
@@ -55,10 +66,11 @@ def named_subject(data: Prepared, name: str, wide: float | None) -> Subject:
             "bias_sd": sd,
             "likelihood": {"name": data.likelihood.name, **asdict(data.likelihood)},
             "basis": bases.settings(data.basis),
-            "columns": data.table.columns,
+            "columns": data.table.columns if data.own is None else data.own,
         },
-        shift=data.shift,
-        scale=data.scale,
+        shift=_full(data, data.shift),
+        scale=_full(data, data.scale),
+        labels=_labels(data),
         constant_data=_stored(data),
         interchangeable=data.basis.kernel,
         scale_free=data.likelihood.scale_free,
@@ -121,7 +133,8 @@ def _dense(Phi: Any) -> FloatArray:
     return np.asarray(Phi.toarray(), dtype=float)
 
 
-def _problem(data: Prepared, design: AnyDesign, sd: float) -> Problem:
+def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
+    design = make_design(data.Phi, data.shift, data.scale, extra)
     log_start = np.log(data.likelihood.start(data.y - data.offset))
     floor = np.log(_NOISE_FLOOR) if data.likelihood.name in ("normal", "student_t") else -_REACH
     ceiling = log_start + _REACH
@@ -132,7 +145,7 @@ def _problem(data: Prepared, design: AnyDesign, sd: float) -> Problem:
         y=data.y,
         free=np.append(~data.kept, np.zeros(design.q, dtype=bool)),
         fixed_precision=np.append(kept_precision(data, sd), np.full(design.q, sd**-2.0)),
-        pointwise=_Pointwise(data.likelihood, data.y),
+        pointwise=Pointwise(data.likelihood, data.y),
         offset=data.offset,
         weights=data.weights,
         theta=log_start,
@@ -141,39 +154,88 @@ def _problem(data: Prepared, design: AnyDesign, sd: float) -> Problem:
     )
 
 
-def _softmax(data: Prepared, design: AnyDesign, sd: float) -> Softmax:
+def _class_problem(data: Prepared, extra: FloatArray | None, sd: float) -> ClassProblem:
     if data.kept.any() or data.offset.any():
         raise ValueError("With several classes there is neither `keep` nor `offset`: leave them out.")
     assert data.classes is not None
     C = len(data.classes)
-    return Softmax(design, data.y.astype(int), C, np.full(C * design.q, sd**-2.0), data.weights)
+    if data.own is None:
+        designs = [make_design(data.Phi, data.shift, data.scale, extra)] * C
+    else:
+        designs = [
+            make_design(
+                data.Phi[:, own],
+                None if data.shift is None else data.shift[own],
+                None if data.scale is None else data.scale[own],
+                extra,
+            )
+            for own in class_slices(data)
+        ]
+    design = ClassDesign(tuple(designs))
+    assert isinstance(data.likelihood, categorical)
+    return ClassProblem(design, data.y.astype(int), np.full(design.q, sd**-2.0), data.weights, data.likelihood)
 
 
-def _slots(data: Prepared, M: int) -> tuple[Slot, Slot]:
-    coords: dict[str, NDArray[Any]] = {"basis": np.array(data.names)}
-    if data.likelihood.name != "categorical":
-        w = Slot("w", (M,), ("basis",), coords, slice(0, M), np.zeros(M))
-        return w, Slot("bias", (), (), {}, slice(M, M + 1), np.zeros(()))
-    assert data.classes is not None
-    C, label = len(data.classes), {"class": data.classes}
-    w = Slot("w", (C, M), ("class", "basis"), {**label, **coords}, slice(0, C * M), np.zeros((C, M)))
-    return w, Slot("bias", (C,), ("class",), label, slice(C * M, C * M + C), np.zeros(C))
+def _surface(problem: ClassProblem) -> Softmax | None:
+    """What one-step methods see: features that all classes share."""
+    design = problem.design
+    if not design.shared:
+        return None
+    return Softmax(design.designs[0], problem.y, design.classes, problem.fixed_precision, problem.weights)
 
 
-def _names(data: Prepared) -> list[str]:
+def class_slices(data: Prepared) -> list[slice]:
+    """Which of the columns are each class's, where every class has its own."""
+    assert data.own is not None
+    starts = np.cumsum([0, *(len(own) for own in data.own)]).tolist()
+    return [slice(start, stop) for start, stop in itertools.pairwise(starts)]
+
+
+def _slots(data: Prepared) -> tuple[Slot, Slot]:
+    """The weights, those of several classes one after the other, and the bias, one a class."""
+    names = weight_names(data)
+    M = len(names)
+    w = Slot("w", (M,), ("basis",), {"basis": np.array(names)}, slice(0, M), np.zeros(M))
     if data.likelihood.name != "categorical" or data.classes is None:
+        return w, Slot("bias", (), (), {}, slice(M, M + 1), np.zeros(()))
+    C = len(data.classes)
+    return w, Slot("bias", (C,), ("class",), {"class": data.classes}, slice(M, M + C), np.zeros(C))
+
+
+def weight_names(data: Prepared) -> list[str]:
+    """One name a weight: "column", or "column[class]" where there are several classes."""
+    if data.likelihood.name != "categorical" or data.classes is None or data.own is not None:
         return data.names
-    return [f"{name}[{label}]" for label in data.classes for name in data.names]
+    return [f"{name}[{label}]" for label in data.classes.tolist() for name in data.names]
+
+
+def _labels(data: Prepared) -> dict[str, NDArray[Any]]:
+    """Which column and which class each weight belongs to, where there are several classes."""
+    if data.likelihood.name != "categorical" or data.classes is None:
+        return {}
+    columns = [data.names] * len(data.classes) if data.own is None else data.own
+    return {
+        "of_column": np.array([name for own in columns for name in own]),
+        "of_class": np.repeat(data.classes, [len(own) for own in columns]),
+    }
+
+
+def _full(data: Prepared, values: FloatArray | None) -> FloatArray | None:
+    """A value a column for every weight: features that the classes share stand once for each."""
+    if values is None or data.likelihood.name != "categorical" or data.own is not None or data.classes is None:
+        return values
+    return np.tile(values, len(data.classes))
 
 
 @dataclass(frozen=True, eq=False)
-class _Pointwise:
+class Pointwise:
     """The likelihood along the predictor at the data; compiled when it is first called, which a normal one never is."""
 
     likelihood: Likelihood
     y: FloatArray
 
     def __call__(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
+        """Value and three derivatives at predictors and logs of the nuisance parameters."""
         return tuple(compiled(self.likelihood)(eta, self.y, *theta))
 
 
@@ -187,7 +249,9 @@ def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     if data.offset.any():
         stored["offset"] = ((data.table.obs_dim,), data.offset)
     if data.scale is not None:
-        stored["basis_scale"] = (("basis",), np.tile(data.scale, len(_names(data)) // len(data.names)))
+        full = _full(data, data.scale)
+        assert full is not None
+        stored["basis_scale"] = (("basis",), full)
     if data.basis.kernel:
         stored["X"] = ((data.table.obs_dim, "feature"), np.asarray(data.table.X, dtype=float))
         if data.input_shift is not None and data.input_scale is not None:

@@ -14,21 +14,20 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import xarray as xr
-from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack, issparse
-from scipy.special import softmax
+from scipy.sparse import issparse
 
 from bayes_sparse import basis as bases
 from bayes_sparse import likelihoods
 from bayes_sparse.augment import augmentation
+from bayes_sparse.classes.predict import predict_classes
 from bayes_sparse.data import features_of, vector_of
 from bayes_sparse.declared import predict_declared
 from bayes_sparse.design import FloatArray
+from bayes_sparse.new_rows import columns_at
 from bayes_sparse.quadrature import average_in_blocks
 
 __all__ = ["predict"]
 
-_DRAWS = 1000  # of the weights of several classes: the average is off by 3% of their spread
 _BLOCK = 2**21  # numbers held at once while averaging
 _FAR = 1e-3  # a row where every kept kernel is below this lies outside what the fit has seen
 
@@ -49,7 +48,8 @@ def predict(
     tree : xarray.DataTree
         From `bayes_sparse.fit`, also one read back with `xarray.open_datatree`.
     X : array, sparse matrix, DataFrame, Dataset or dict
-        New rows with the columns of the fit, dense or sparse as you like. For a `pm.Model` of your own: new values for
+        New rows with the columns of the fit, dense or sparse as you like; by class where the fit's features were. For a
+        `pm.Model` of your own: new values for
         its `pm.Data` by name, or None for the rows it holds.
     model : pymc.Model, optional
         Your own model, when the tree came from one.
@@ -72,15 +72,15 @@ def predict(
         return predict_declared(tree, model, X, offset, random_seed)
     if X is None:
         raise ValueError(f"Nothing to predict: pass new rows with the columns {settings['columns'][:6]}.")
-    features, rows, dim = features_of(X, settings["columns"])
-    shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
-    basis = bases.from_settings(settings["basis"])
-    matrix = bases.check_dense(features.tocsr() if issparse(features) else features, basis)
     likelihood = likelihoods.from_settings(settings["likelihood"])
-    if likelihood.name == "categorical":
+    basis = bases.from_settings(settings["basis"])
+    if isinstance(likelihood, likelihoods.categorical):
         if offset is not None:
             raise ValueError("With several classes there is no `offset`: leave it out.")
-        return _of_classes(tree, basis, matrix, {dim: rows}, random_seed)
+        return predict_classes(tree, settings["columns"], basis, likelihood, X, random_seed)
+    features, rows, dim = features_of(X, settings["columns"])
+    shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
+    matrix = bases.check_dense(features.tocsr() if issparse(features) else features, basis)
     if "evidence" in tree.children:
         mean, variance = _from_moments(tree, basis, matrix, shift, likelihood, augment)
     else:
@@ -117,7 +117,7 @@ def _from_moments(
     evidence = tree["evidence"].to_dataset()
     column = evidence["column"].to_numpy()
     M = evidence.sizes["basis"]
-    Phi = _columns(tree, basis, X, column, M)
+    Phi = columns_at(tree, basis, X, column, M)
     if isinstance(basis, bases.rbf) and not augment and (column < M).any():
         _warn_far(Phi[:, column < M])
     mean = offset + Phi @ evidence["coordinate_mean"].to_numpy()
@@ -126,7 +126,7 @@ def _from_moments(
     nuisance = [float(evidence[name]) for name in likelihood.nuisance]
     if augment:
         train = tree["constant_data"]["X"].to_numpy() if basis.kernel else X
-        more, wider = augmentation(tree, basis, X, _columns(tree, basis, train, column, M), Phi)
+        more, wider = augmentation(tree, basis, X, columns_at(tree, basis, train, column, M), Phi)
         mean, variance = mean + more, variance + wider
     if likelihood.name == "normal":
         return mean, variance + nuisance[0] ** 2
@@ -143,61 +143,11 @@ def _from_draws(
     means, variances = [], []
     n = X.shape[0]
     for rows in np.array_split(np.arange(n), max(1, n * w.shape[1] // _BLOCK)):
-        Phi = _columns(tree, basis, X[rows], np.arange(len(w)), len(w))
+        Phi = columns_at(tree, basis, X[rows], np.arange(len(w)), len(w))
         level, spread = likelihood.moments(offset[rows, None] + Phi @ w + bias, *nuisance)
         means.append(level.mean(axis=1))
         variances.append(np.broadcast_to(spread, level.shape).mean(axis=1) + level.var(axis=1))
     return np.concatenate(means), np.concatenate(variances)
-
-
-def _of_classes(tree: xr.DataTree, basis: bases.Basis, X: Any, coords: dict[str, Any], random_seed: int) -> xr.Dataset:
-    """Class probabilities by softmax, averaged over draws of all weights together."""
-    classes = tree["constant_data"]["class"].to_numpy()
-    if "evidence" in tree.children:
-        evidence = tree["evidence"].to_dataset()
-        factor = evidence["covariance_factor"].to_numpy()
-        z = np.random.default_rng(random_seed).standard_normal((_DRAWS, factor.shape[1]))
-        drawn = evidence["coordinate_mean"].to_numpy() + z @ factor.T
-        size = evidence.sizes["basis"]
-        w, bias = drawn[:, :size].reshape(_DRAWS, len(classes), -1), drawn[:, size:]
-    else:
-        posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
-        w = posterior["w"].transpose("sample", "class", "basis").to_numpy()
-        bias = posterior["bias"].transpose("sample", "class").to_numpy() if "bias" in posterior else np.empty((1, 0))
-    n, M = X.shape[0], w.shape[2]
-    probability = np.empty((n, len(classes)))
-    for rows in np.array_split(np.arange(n), max(1, n * w.shape[0] * len(classes) // _BLOCK)):
-        Phi = _columns(tree, basis, X[rows], np.arange(M), M)
-        if isinstance(Phi, np.ndarray):
-            eta = np.einsum("nm,scm->snc", Phi, w, optimize=True)
-        else:
-            eta = (Phi @ w.reshape(-1, M).T).reshape(len(rows), -1, len(classes)).swapaxes(0, 1)
-        probability[rows] = softmax(eta + bias[:, None, :] if bias.size else eta, axis=2).mean(axis=0)
-    dim = next(iter(coords))
-    return xr.Dataset(
-        {"probability": ((dim, "class"), probability), "label": ((dim,), classes[probability.argmax(axis=1)])},
-        coords={**coords, "class": classes},
-    )
-
-
-def _columns(tree: xr.DataTree, basis: bases.Basis, X: Any, column: NDArray[Any], M: int) -> Any:
-    """The active columns of the design at new rows, sparse if those are; a constant for those beyond the M."""
-    inside = column < M
-    if not isinstance(X, np.ndarray):
-        ones = csr_array(np.ones((X.shape[0], int((~inside).sum()))))
-        order = np.argsort(np.append(np.flatnonzero(inside), np.flatnonzero(~inside)))
-        return hstack([X[:, column[inside]], ones], format="csr")[:, order]
-    out = np.ones((len(X), len(column)))
-    if basis.kernel:
-        constant = tree["constant_data"].to_dataset()
-        centres = constant["X"].to_numpy()
-        if "input_shift" in constant:
-            shift, scale = constant["input_shift"].to_numpy(), constant["input_scale"].to_numpy()
-            X, centres = (X - shift) / scale, (centres - shift) / scale
-        out[:, inside] = basis.matrix(X, centres[column[inside]])
-    else:
-        out[:, inside] = basis.matrix(X, None)[:, column[inside]]
-    return out
 
 
 def _warn_far(kernels: FloatArray) -> None:

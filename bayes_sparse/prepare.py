@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array, hstack, issparse
 
 from bayes_sparse import likelihoods
 from bayes_sparse.basis import Basis, check_dense, check_kernel_size
+from bayes_sparse.class_features import class_tables, is_by_class
 from bayes_sparse.data import Table, check_constant, labels_of, plain_labels, read_table, vector_of
 from bayes_sparse.design import FloatArray, column_moments
 from bayes_sparse.likelihoods import Likelihood
-from bayes_sparse.sparse_design import Features, sparse_moments
+from bayes_sparse.sparse_design import Features, as_csc, sparse_moments
 
 __all__ = ["Prepared", "prepare"]
 
@@ -49,6 +51,9 @@ class Prepared:
         Weight of each observation.
     offset : array (n,)
         Known part of the predictor.
+    own : list of list of str, optional
+        Columns of each class's features, where every class has features of its own: Phi then holds those of the first
+        class, of the second ..., and names are "column[class]".
     """
 
     table: Table
@@ -65,6 +70,7 @@ class Prepared:
     kept: NDArray[np.bool_]
     weights: FloatArray | None
     offset: FloatArray
+    own: list[list[str]] | None = None
 
 
 def prepare(
@@ -77,6 +83,8 @@ def prepare(
     offset: Any,
 ) -> Prepared:
     """Read the data, decide the likelihood, expand the basis."""
+    if isinstance(data, tuple) and len(data) == 2 and is_by_class(data[0]):
+        return _prepare_classes(data, target, likelihood, basis, keep, weights, offset)
     aside = [name for name in (weights, offset) if isinstance(name, str)]
     table, taken = read_table(data, target, aside)
     y, classes, chosen = _target(table, likelihood)
@@ -99,6 +107,54 @@ def prepare(
         weights=None if weights is None else vector_of(weights, table.n, "weights", positive=True),
         offset=np.zeros(table.n) if offset is None else vector_of(offset, table.n, "offset"),
     )
+
+
+def _prepare_classes(
+    data: tuple[Any, Any],
+    target: str | None,
+    likelihood: str | Likelihood,
+    basis: Basis,
+    keep: str | Sequence[str] | None,
+    weights: Any,
+    offset: Any,
+) -> Prepared:
+    """The same with features of each class's own."""
+    if basis.kernel:
+        raise ValueError("Features of each class's own take no kernels on the rows: leave out `basis`.")
+    if isinstance(weights, str) or isinstance(offset, str):
+        raise ValueError("With features of each class's own give `weights` and `offset` as arrays, not by name.")
+    tables = class_tables(*data, target)
+    y, classes, chosen = _target(tables[0], "categorical" if likelihood == "auto" else likelihood)
+    if classes is None or chosen.name != "categorical":
+        raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
+    parts = [_expand(table, basis) for table in tables]
+    names = [f"{name}[{label}]" for part, label in zip(parts, classes.tolist(), strict=True) for name in part[1]]
+    n = tables[0].n
+    return Prepared(
+        table=tables[0],
+        y=y,
+        classes=classes,
+        likelihood=chosen,
+        basis=basis,
+        Phi=_beside([part[0] for part in parts]),
+        names=names,
+        shift=None if parts[0][2] is None else np.concatenate([part[2] for part in parts]),
+        scale=None if parts[0][3] is None else np.concatenate([part[3] for part in parts]),
+        input_shift=None,
+        input_scale=None,
+        kept=_kept(keep, names),
+        weights=None if weights is None else vector_of(weights, n, "weights", positive=True),
+        offset=np.zeros(n) if offset is None else vector_of(offset, n, "offset"),
+        own=[part[1] for part in parts],
+    )
+
+
+def _beside(parts: Sequence[Any]) -> Features:
+    """Matrices side by side, sparse if all of them are."""
+    if all(issparse(part) for part in parts):
+        return as_csc(hstack(parts))
+    dense: list[Any] = [csc_array(part).toarray() if issparse(part) else part for part in parts]
+    return np.hstack([np.asarray(part, dtype=float) for part in dense])
 
 
 def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDArray[Any] | None, Likelihood]:
@@ -131,7 +187,8 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
     elif y.dtype.kind == "f":
         what, say = f"floats with {distinct} distinct values", "'bernoulli' for two classes, or 'normal'"
     else:
-        what, say = f"{distinct} labels", "'categorical' (method='revm'), or 'bernoulli' after merging them into two"
+        what = f"{distinct} labels"
+        say = "'categorical' (the model 'student_multinomial' is for it), or 'bernoulli' after merging them into two"
     raise ValueError(f"The target {name!r} holds {what}, which can mean several things: say likelihood={say}.")
 
 

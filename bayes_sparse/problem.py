@@ -133,3 +133,8 @@ class Problem:
             return np.stack([self.pointwise(*draw)[0] for draw in zip(eta, theta, strict=True)])
         log_sigma = theta[:, :1] if theta.shape[1] else np.log(self.sigma)
         return np.asarray(-0.5 * ((self.y - eta) / np.exp(log_sigma)) ** 2 - log_sigma - 0.5 * np.log(2 * np.pi))
+
+    def log_joint(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
+        """Log-likelihood of all observations together, with the weights, for many draws."""
+        each = self.log_densities(eta, theta)
+        return np.asarray(each.sum(axis=1) if self.weights is None else each @ self.weights)

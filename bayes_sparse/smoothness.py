@@ -18,11 +18,13 @@ def prices(smoothness: str | float, subject: Subject, *, flat: bool) -> list[flo
     a largest squared z-score of about 2 log M - log log M; a column enters when its own exceeds 1 + 2c, and c is set to
     make this exceed the former by one. For kernels on the rows there is no true set to be found, and the pure method
     predicts best as long as it leaves most of the data to estimate the noise: 0 first, the same price if not. Who
-    gives a proper hyper-prior has chosen another guard, and pays nothing.
+    gives a proper hyper-prior has chosen another guard, and pays nothing. Several classes pay nothing either: there
+    are many more weights than the classes need, and the price would leave too few of them.
     """
     if isinstance(smoothness, str) and smoothness == "auto":
-        surface_only = subject.linear is None and subject.classes is None
-        free = subject.surface.d if surface_only else int(subject.searched.free.sum())
+        if subject.classes is not None:
+            return [0.0]
+        free = subject.surface.d if subject.linear is None else int(subject.linear.free.sum())
         log_m = float(np.log(max(free, 3)))
         price = float(log_m - 0.5 * np.log(log_m))
         return [0.0] if not flat else [0.0, price] if subject.interchangeable else [price]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -33,6 +33,8 @@ class Subject:
         What a one-step method sees where there is not.
     classes : ClassProblem, optional
         What an evidence method sees where there is one linear predictor an observation and class.
+    labels : dict
+        More labels of the basis functions: the column and the class of each, where there are several classes.
     y : array
         The observations.
     sparse, fixed : tuple of Slot
@@ -80,6 +82,7 @@ class Subject:
     interchangeable: bool = False
     scale_free: bool = True
     classes: ClassProblem | None = None
+    labels: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
     def designs(self) -> list[tuple[AnyDesign, list[str]]]:
@@ -123,7 +126,7 @@ class Subject:
     @property
     def order(self) -> NDArray[np.intp]:
         """Column of each weight of the surface."""
-        if self.linear is None:
+        if self.linear is None:  # several classes, or a surface of its own
             return np.arange(self.surface.d + self.surface.q)
         return np.append(np.flatnonzero(self.linear.free), np.flatnonzero(~self.linear.free))
 

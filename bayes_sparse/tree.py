@@ -33,10 +33,13 @@ __all__ = [
     "nuts_tree",
     "put",
     "put_fixed",
+    "term_labels",
     "unpacked",
     "versions",
     "with_width",
 ]
+
+_BLOCK = 2**22  # predictors held at once while draws are looked at
 
 type Variables = dict[str, tuple[tuple[str, ...], Any]]
 
@@ -90,7 +93,7 @@ def assemble(subject: Subject, groups: dict[str, xr.Dataset]) -> xr.DataTree:
     obs = {subject.obs_dim: subject.obs}
     dims = (subject.obs_dim, *(f"{subject.observed}_dim_{i}" for i in range(1, subject.y.ndim)))
     groups["observed_data"] = xr.Dataset({subject.observed: (dims, subject.y)}, coords=obs)
-    constant = subject.constant_data or {}
+    constant = (subject.constant_data or {}) | {name: (("basis",), v) for name, v in subject.labels.items()}
     used = {dim for dims_, _ in constant.values() for dim in dims_}
     known = {**obs, "feature": subject.settings.get("columns"), "basis": np.array(subject.names)}
     coords: dict[str, Any] = {dim: labels for dim, labels in known.items() if dim in used}
@@ -158,8 +161,13 @@ def _evidence(
         points = subject.hyper_points(spread(alpha, np.inf))
         variables |= {name: point for name, point in points.items() if name not in variables}
     labels = np.array([*subject.names, *fixed_names(subject)])[index]
-    coords = {"basis": np.array(subject.names), "coordinate": labels}
+    coords = {"basis": np.array(subject.names), "coordinate": labels, **term_labels(subject)}
     return xr.Dataset(variables, coords=coords, attrs={"approximation": approximation.name, **attributes})
+
+
+def term_labels(subject: Subject) -> dict[str, Any]:
+    """The column and the class of each basis function, where there are several classes."""
+    return {name: ("basis", values) for name, values in subject.labels.items()}
 
 
 def put_fixed(
@@ -274,13 +282,14 @@ def _log_likelihood(
     subject: Subject, state: State, w: FloatArray, theta: FloatArray
 ) -> tuple[FloatArray | None, FloatArray | None]:
     """Pointwise log-likelihood of every draw, and the log target at the point values of the hyper-parameters."""
-    problem, count = subject.problem, len(w)
+    problem, count = subject.searched, len(w)
     if not small_enough(8 * count * problem.design.n):
         return None, None  # the log target would take as long to compute
-    eta = problem.offset + w @ problem.design.columns(state.index).T
-    at_point = problem.log_densities(eta, np.broadcast_to(state.theta, (count, state.theta.size)))
-    log_p = at_point.sum(axis=1) if problem.weights is None else at_point @ problem.weights
-    pointwise = problem.log_densities(eta, theta) if theta.shape[1] else at_point
+    pointwise, log_p = np.empty((count, problem.design.n)), np.empty(count)
+    for some in np.array_split(np.arange(count), max(1, count * problem.offset.size // _BLOCK)):
+        eta = problem.predictor(w[some], state.index)
+        pointwise[some] = problem.log_densities(eta, theta[some])
+        log_p[some] = problem.log_joint(eta, np.broadcast_to(state.theta, (len(some), state.theta.size)))
     proper = state.alpha > 0
     log_p += 0.5 * np.sum(np.log(state.alpha[proper] / (2 * np.pi))) - 0.5 * w**2 @ state.alpha
     return pointwise, log_p
@@ -288,13 +297,17 @@ def _log_likelihood(
 
 def _undo_standardising(subject: Subject, posterior: xr.Dataset) -> xr.Dataset:
     assert subject.scale is not None
-    scale = xr.DataArray(subject.scale, dims="basis", coords={"basis": posterior["basis"]})
+    basis = {"basis": posterior["basis"]}
+    scale = xr.DataArray(subject.scale, dims="basis", coords=basis)
     posterior = posterior.assign(w=posterior["w"] / scale)
     if "alpha" in posterior and "basis" in posterior["alpha"].dims:
         posterior = posterior.assign(alpha=posterior["alpha"] * scale**2)
     if subject.shift is not None and "bias" in posterior:
-        shift = xr.DataArray(subject.shift, dims="basis", coords={"basis": posterior["basis"]})
-        posterior = posterior.assign(bias=posterior["bias"] - (posterior["w"] * shift).sum("basis"))
+        moved = posterior["w"] * xr.DataArray(subject.shift, dims="basis", coords=basis)
+        if subject.labels:  # each class's bias takes up the shifts of its own columns
+            own = posterior["bias"]["class"] == xr.DataArray(subject.labels["of_class"], dims="basis", coords=basis)
+            moved = moved * own
+        posterior = posterior.assign(bias=posterior["bias"] - moved.sum("basis"))
     return posterior
 
 

@@ -15,8 +15,9 @@ from bayes_sparse.models.ard_gaussian import ARDGaussian
 from bayes_sparse.models.gaussian_eigen import GaussianEigen
 from bayes_sparse.models.jeffreys_laplace import JeffreysLaplace
 from bayes_sparse.models.laplace_eigen import LaplaceEigen
+from bayes_sparse.models.student_multinomial import StudentMultinomial
 
-__all__ = ["ARDGaussian", "Declared", "GaussianEigen", "JeffreysLaplace", "LaplaceEigen"]
+__all__ = ["ARDGaussian", "Declared", "GaussianEigen", "JeffreysLaplace", "LaplaceEigen", "StudentMultinomial"]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ The declaration, for features (or kernels) Phi and any likelihood with a linear 
     y     ~ likelihood(eta, nuisance)
 
 The evidence methods integrate w out and maximise over alpha (type-II maximum likelihood; a = b = 0 is the papers'
-choice). NUTS samples the same declaration with a proper Gamma prior. With several classes w has one row a class.
+choice). NUTS samples the same declaration with a proper Gamma prior. Several classes are `student_multinomial`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayes_sparse.models.student_multinomial import StudentMultinomial
 from bayes_sparse.named import bias_sd, kept_precision, named_subject, observe, standardised
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.subject import Subject
@@ -64,25 +65,22 @@ class ARDGaussian:
             ``w ~ Normal(0, 1/sqrt(alpha))`` directly; else ``w = z / sqrt(alpha)`` with standard normal z, which NUTS
             explores better.
         """
+        if data.likelihood.name == "categorical":  # the same with one predictor a class
+            return StudentMultinomial(self.bias_sd).declare(data, hyper, centred=centred)
         sd = bias_sd(data, self.bias_sd)
         coords: dict[str, Any] = {data.table.obs_dim: data.table.rows, "basis": data.names}
-        many = data.likelihood.name == "categorical"
-        if many:
-            coords["class"] = data.classes
-        dims = ("class", "basis") if many else ("basis",)
         known = np.zeros(len(data.names))
         known[data.kept] = kept_precision(data, sd)
         with pm.Model(coords=coords) as model:
-            alpha = pm.Gamma("alpha", *hyper, dims=dims)
+            alpha = pm.Gamma("alpha", *hyper, dims="basis")
             precision: Any = alpha if not data.kept.any() else pt.switch(data.kept, known, alpha)
             if centred:
-                w = pm.Normal("w", 0.0, tau=precision, dims=dims)
+                w = pm.Normal("w", 0.0, tau=precision, dims="basis")
             else:
-                z = pm.Normal("z", 0.0, 1.0, dims=dims)
-                w = pm.Deterministic("w", z / pt.sqrt(precision), dims=dims)
-            eta = pm.math.dot(standardised(data), w.T)
-            eta = eta if many else data.offset + eta
+                z = pm.Normal("z", 0.0, 1.0, dims="basis")
+                w = pm.Deterministic("w", z / pt.sqrt(precision), dims="basis")
+            eta = data.offset + pm.math.dot(standardised(data), w)
             if data.basis.bias:
-                eta = eta + pm.Normal("bias", 0.0, sd, dims=("class",) if many else None)
+                eta = eta + pm.Normal("bias", 0.0, sd)
             observe(data, eta)
         return model

@@ -39,8 +39,8 @@ class ClassActive:
             self._Phi.append(own.columns(columns))
 
     def predictor(self, w: FloatArray) -> FloatArray:
-        """Predictors of all classes, (n, C)."""
-        return np.stack([Phi @ w[at] for Phi, at in self._parts()], axis=1)
+        """Predictors of all classes, (n, C); (S, n, C) of S draws."""
+        return np.stack([w[..., at] @ Phi.T for Phi, at in self._parts()], axis=-1)
 
     def pulled_back(self, slopes: FloatArray) -> FloatArray:
         """``Phi_c' slopes_c`` in the order of the columns."""

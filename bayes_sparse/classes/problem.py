@@ -12,12 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_expit, log_softmax
 
 from bayes_sparse.active import Terms
 from bayes_sparse.classes.active import ClassActive
 from bayes_sparse.classes.design import ClassDesign
 from bayes_sparse.design import FloatArray, IntArray
+from bayes_sparse.likelihoods import categorical
 from bayes_sparse.problem import Problem
 
 __all__ = ["AnyProblem", "ClassProblem"]
@@ -37,6 +38,8 @@ class ClassProblem:
         Prior precisions of the extra columns, which are not free.
     weights : array (n,), optional
         A weight of 2 counts a row twice.
+    likelihood : categorical
+        How predictors become probabilities; everything but draws from a fit is by softmax.
     theta, theta_bounds : array
         Empty: there are no nuisance parameters.
     """
@@ -45,6 +48,7 @@ class ClassProblem:
     y: NDArray[np.intp]
     fixed_precision: FloatArray
     weights: FloatArray | None = None
+    likelihood: categorical = field(default_factory=categorical)
     theta: FloatArray = field(default_factory=lambda: np.empty(0))
     theta_bounds: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
 
@@ -72,7 +76,7 @@ class ClassProblem:
 
     def predictor(self, w: FloatArray, index: IntArray) -> FloatArray:
         """Predictors (S, n, C) of many draws of some columns' weights (S, k)."""
-        return np.stack([self.active(index).predictor(draw) for draw in w])
+        return self.active(index).predictor(w)
 
     def derivatives(self, eta: FloatArray, theta: FloatArray) -> Terms:
         """Log-likelihood (n,), observed less expected and probabilities (n, C), times the observation weights."""
@@ -88,7 +92,15 @@ class ClassProblem:
 
     def log_densities(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-probability of each observation's class, without the weights, for many draws of eta (S, n, C)."""
-        return np.stack([log_softmax(draw, axis=1)[np.arange(len(self.y)), self.y] for draw in eta])
+        return np.asarray(self.likelihood.log_probability(eta)[:, np.arange(len(self.y)), self.y])
+
+    def log_joint(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
+        """Log-likelihood of all observations together that the posterior is that of, for many draws (S, n, C)."""
+        if self.likelihood.link == "softmax":
+            each = self.log_densities(eta, theta)
+        else:  # whether an observation is of a class, for each class by itself
+            each = np.sum(log_expit(np.where(np.eye(eta.shape[2], dtype=bool)[self.y], eta, -eta)), axis=2)
+        return np.asarray(each.sum(axis=1) if self.weights is None else each @ self.weights)
 
     def separates(self, eta: FloatArray) -> bool:
         """Every observation's class the most probable."""

@@ -9,6 +9,7 @@ from bayes_sparse.methods.full_matrix import FullMatrix
 from bayes_sparse.methods.fuzzy import Fuzzy
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.methods.one_vs_rest import OneVsRest
 from bayes_sparse.methods.revm import REVM
 from bayes_sparse.methods.reweighted import Reweighted
 from bayes_sparse.methods.sequential import Sequential
@@ -22,6 +23,7 @@ __all__ = [
     "FullMatrix",
     "Fuzzy",
     "MacKay",
+    "OneVsRest",
     "Reweighted",
     "Sequential",
 ]

@@ -16,7 +16,7 @@ from bayes_sparse.design import FloatArray
 from bayes_sparse.limits import small_enough
 from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.subject import Subject
-from bayes_sparse.tree import Variables, assemble, fixed_names, put, put_fixed, unpacked
+from bayes_sparse.tree import Variables, assemble, fixed_names, put, put_fixed, term_labels, unpacked
 
 __all__ = ["eigen_tree"]
 
@@ -86,6 +86,7 @@ def _evidence(subject: Subject, outcome: EigenOutcome, attributes: dict[str, Any
         "coordinate": np.array([*subject.names, *fixed_names(subject)]),
         "direction": number,
         "kept": number[kept],
+        **term_labels(subject),
     }
     return xr.Dataset(variables, coords=coords, attrs={"approximation": "quadratic", **attributes})
 

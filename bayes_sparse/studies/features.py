@@ -16,7 +16,7 @@ from bayes_sparse.studies.anchors import centre, shape_distances, spread
 from bayes_sparse.studies.contours import FloatArray
 from bayes_sparse.studies.matching import describe, differences
 from bayes_sparse.studies.settings import ShapeSettings
-from bayes_sparse.studies.stored import Answer, Task, answers
+from bayes_sparse.studies.stored import Answer, Task, Workers, answers
 
 __all__ = ["Anchor", "ShapeFeatures", "against", "shape_features"]
 
@@ -106,8 +106,9 @@ def shape_features(
     settings = ShapeSettings() if settings is None else settings
     sample = count("candidates", candidates, 1), count("others", others, 1)
     place = Path(pooch.os_cache("bayes_sparse")) / "shapes" if directory is None else Path(directory)
-    with FitProgress("Shape features", progressbar) as progress:
-        work = _Work(place, count("workers", workers, 1), settings, progress)
+    hands = Workers(count("workers", workers, 1))
+    with FitProgress("Shape features", progressbar) as progress, hands:
+        work = _Work(place, hands, settings, progress)
         rows = _centres(pictures, list(members.values()), sample, work)
         values = _values(pictures, rows, work)
     points = [describe(pictures[row], settings).points for row in rows]
@@ -120,7 +121,7 @@ class _Work:
     """How and where to compute."""
 
     directory: Path
-    workers: int
+    workers: Workers
     settings: ShapeSettings
     progress: FitProgress
 

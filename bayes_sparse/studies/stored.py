@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.studies.settings import VERSION
 
-__all__ = ["Answer", "Task", "answers"]
+__all__ = ["Answer", "Task", "Workers", "answers"]
 
 type Answer = NDArray[np.floating[Any]]
 
@@ -56,7 +57,45 @@ class Task:
         return self.function(*self.arguments)
 
 
-def answers(tasks: Sequence[Task], directory: Path, workers: int, report: Callable[[int, int], None]) -> list[Answer]:
+class Workers:
+    """Processes that are started when they are first needed and stopped at the end.
+
+    Parameters
+    ----------
+    number : int
+        How many; 1 computes in this process.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def computed(self, tasks: dict[int, Task]) -> Iterator[tuple[int, Answer]]:
+        """Answers by number, as they arrive."""
+        if self._number == 1 or len(tasks) < 2:
+            for i, task in tasks.items():
+                yield i, task()
+            return
+        if self._pool is None:
+            # The same way of starting a process on every system; a fork of a process with threads may hang.
+            self._pool = ProcessPoolExecutor(self._number, mp_context=multiprocessing.get_context("spawn"))
+        running = {self._pool.submit(task): i for i, task in tasks.items()}
+        for done in as_completed(running):
+            yield running[done], done.result()
+
+
+def answers(
+    tasks: Sequence[Task], directory: Path, workers: Workers, report: Callable[[int, int], None]
+) -> list[Answer]:
     """The answers to some tasks, from disk where they are known.
 
     Parameters
@@ -65,8 +104,8 @@ def answers(tasks: Sequence[Task], directory: Path, workers: int, report: Callab
         What to compute.
     directory : Path
         Where answers are kept; made if needed.
-    workers : int
-        Number of processes; 1 computes in this one.
+    workers : Workers
+        Who computes.
     report : callable
         Given the number of tasks done and that of all, after each.
 
@@ -78,28 +117,11 @@ def answers(tasks: Sequence[Task], directory: Path, workers: int, report: Callab
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / f"{task.key()}.npy" for task in tasks]
     found = {i: array for i, path in enumerate(paths) if (array := _read(path)) is not None}
-    missing = [i for i in range(len(tasks)) if i not in found]
-    for i, array in _computed(tasks, missing, workers):
+    for i, array in workers.computed({i: task for i, task in enumerate(tasks) if i not in found}):
         _write(paths[i], array)
         found[i] = array
         report(len(found), len(tasks))
     return [found[i] for i in range(len(tasks))]
-
-
-def _computed(tasks: Sequence[Task], missing: list[int], workers: int) -> Iterator[tuple[int, Answer]]:
-    """Answers as they arrive."""
-    if workers == 1 or len(missing) < 2:
-        for i in missing:
-            yield i, tasks[i]()
-        return
-    # The same way of starting a process on every system; a fork of a process with threads may hang.
-    pool = ProcessPoolExecutor(min(workers, len(missing)), mp_context=multiprocessing.get_context("spawn"))
-    try:
-        running = {pool.submit(tasks[i]): i for i in missing}
-        for done in as_completed(running):
-            yield running[done], done.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _read(path: Path) -> Answer | None:

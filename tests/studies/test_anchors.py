@@ -9,8 +9,8 @@ from bayes_sparse.studies.matching import describe, differences
 
 from .drawings import scrawls
 
-IMAGES, LABELS = scrawls(24, seed=5)
-QUICK = ShapeSettings(points=30)
+IMAGES, LABELS = scrawls(18, seed=5)
+QUICK = ShapeSettings(points=20)
 
 
 def slow_centre(rows):
@@ -22,7 +22,7 @@ def slow_centre(rows):
 
 @pytest.mark.parametrize("fold", range(3))
 def test_anchors_are_the_centres_of_the_training_rows(tmp_path, fold):
-    train = np.flatnonzero(np.arange(24) % 3 != fold)
+    train = np.flatnonzero(np.arange(18) % 3 != fold)
     found = shape_features(IMAGES, LABELS, train, settings=QUICK, directory=tmp_path, progressbar=False)
     assert [anchor.label for anchor in found.anchors] == [0, 1]
     for anchor in found.anchors:
@@ -33,17 +33,17 @@ def test_anchors_are_the_centres_of_the_training_rows(tmp_path, fold):
 
 def test_a_centre_outside_the_training_rows_is_not_found(tmp_path):
     """Leave out the best digit of each class: another one is the anchor."""
-    best = [slow_centre(np.flatnonzero(LABELS == k)) for k in (0, 1)]
-    train = np.setdiff1d(np.arange(24), best)
+    best = [slow_centre(np.flatnonzero(label == LABELS)) for label in (0, 1)]
+    train = np.setdiff1d(np.arange(18), best)
     for sample in ({}, {"candidates": 3, "others": 5}):
         found = shape_features(IMAGES, LABELS, train, settings=QUICK, directory=tmp_path, progressbar=False, **sample)
         assert set(best).isdisjoint(anchor.row for anchor in found.anchors)
 
 
 def test_other_rows_and_their_labels_do_not_matter(tmp_path):
-    train = np.arange(16)
+    train = np.arange(12)
     other_labels, other_images = LABELS.copy(), IMAGES.copy()
-    other_labels[16:], other_images[16:] = 1 - LABELS[16:], IMAGES[:8]
+    other_labels[12:], other_images[12:] = 1 - LABELS[12:], IMAGES[:6]
     rows = [
         [anchor.row for anchor in shape_features(x, y, train, settings=QUICK, directory=tmp_path / name).anchors]
         for name, x, y in (("a", IMAGES, LABELS), ("b", other_images, other_labels))

@@ -12,7 +12,7 @@ from .drawings import scrawls
 
 IMAGES, LABELS = scrawls(26, seed=7)
 TRAIN = np.arange(0, 26, 2).repeat(2)[:24] + np.tile([0, 1], 12)
-QUICK = ShapeSettings(points=30)
+QUICK = ShapeSettings(points=16)
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +21,8 @@ def small_blocks(monkeypatch):
 
 
 def run(directory, **others):
-    given = {"settings": QUICK, "directory": directory, "progressbar": False} | others
-    return shape_features(IMAGES, LABELS, TRAIN, **given)
+    given = {"images": IMAGES, "labels": LABELS, "train_rows": TRAIN, "settings": QUICK, "candidates": 6, "others": 9}
+    return shape_features(**(given | {"directory": directory, "progressbar": False} | others))
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def calls(monkeypatch):
 
 def test_features_are_those_of_each_pair(tmp_path):
     found = run(tmp_path)
-    assert found.values.shape == (26, 2, 30, 2)
+    assert found.values.shape == (26, 2, 16, 2)
     assert found.values.dtype == np.float64
     for i in (0, 11, 25):
         for k, anchor in enumerate(found.anchors):
@@ -102,11 +102,11 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("change", [{"position": 0.2}, {"points": 31}, {"patch": 7}, {"level": 0.4}])
+@pytest.mark.parametrize("change", [{"position": 0.2}, {"points": 17}, {"patch": 7}, {"level": 0.4}])
 def test_other_settings_are_other_files(tmp_path, calls, change):
     first = run(tmp_path)
     calls.clear()
-    second = run(tmp_path, settings=ShapeSettings(**({"points": 30} | change)))
+    second = run(tmp_path, settings=ShapeSettings(**({"points": 16} | change)))
     assert len(calls) == 8
     assert first.values.shape != second.values.shape or (first.values != second.values).any()
 
@@ -124,7 +124,7 @@ def test_one_changed_pixel_is_another_file(tmp_path, calls):
     calls.clear()
     images = IMAGES.copy()
     images[25, 0, 0] = 1.0  # not a training row: the anchors stay, and only the last block is new
-    shape_features(images, LABELS, TRAIN, settings=QUICK, directory=tmp_path, progressbar=False)
+    run(tmp_path, images=images)
     assert calls == ["against"] * 2
 
 
@@ -147,7 +147,7 @@ def test_bytes_and_a_mask_will_do(tmp_path, calls):
     calls.clear()
     mask = np.isin(np.arange(26), TRAIN)
     names = np.array(["ring", "curve"])[LABELS]
-    found = shape_features(IMAGES.astype(np.uint8), names, mask, settings=QUICK, directory=tmp_path, progressbar=False)
+    found = run(tmp_path, images=IMAGES.astype(np.uint8), labels=names, train_rows=mask)
     assert calls == []
     assert [anchor.label for anchor in found.anchors] == ["curve", "ring"]
     np.testing.assert_array_equal(found.values, first.values[:, ::-1])

@@ -1,0 +1,116 @@
+"""One against the rest: a logistic regression a class, each by itself, as rivals glue binary machines together.
+
+Class c's weights explain ``y = c`` alone, with their own evidence; the fit is the product of these, and predicted
+probabilities are divided by their sum. Here to be compared with the softmax, which couples the classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from bayes_sparse.approximations import Approximation, State, approximate
+from bayes_sparse.classes import AnyProblem, ClassProblem
+from bayes_sparse.gaussian import Primal, cholesky
+from bayes_sparse.likelihoods import bernoulli
+from bayes_sparse.methods.mackay import MacKay
+from bayes_sparse.methods.sequential import Sequential
+from bayes_sparse.named import Pointwise
+from bayes_sparse.outcome import Outcome, Report
+from bayes_sparse.problem import Problem
+
+__all__ = ["OneVsRest"]
+
+
+@dataclass(frozen=True)
+class OneVsRest:
+    """Type-II maximum likelihood of one logistic regression a class.
+
+    Attributes
+    ----------
+    each : MacKay or Sequential
+        What fits each of them.
+    """
+
+    each: MacKay | Sequential = field(default_factory=MacKay)
+
+    needs_flat_hyper: ClassVar[bool] = False
+    priors: ClassVar[tuple[str, ...]] = ("gaussian",)
+    family: ClassVar[str] = "evidence"
+    link: ClassVar[str] = "one_vs_rest"
+
+    def __call__(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
+        """Fit the classes in turn; ``report`` is told of every round of each."""
+        if not isinstance(problem, ClassProblem):
+            raise ValueError(
+                "method='one_vs_rest' is for several classes: use the model 'student_multinomial', or "
+                "likelihood='categorical'."
+            )
+        outcomes = []
+        for c in range(problem.design.classes):
+            own = _against_the_rest(problem, c)
+            outcomes.append(self.each(own, approximate(own, approximation.objective), report))
+        return Outcome(
+            _together(problem, [outcome.state for outcome in outcomes]),
+            _one_after_another([outcome.history for outcome in outcomes]),
+            all(outcome.converged for outcome in outcomes),
+            sum(outcome.iterations for outcome in outcomes),
+        )
+
+
+def _against_the_rest(problem: ClassProblem, c: int) -> Problem:
+    design, y = problem.design.designs[c], (problem.y == c).astype(float)
+    return Problem(
+        design=design,
+        y=y,
+        free=np.arange(design.width) < design.M,
+        fixed_precision=problem.fixed_precision[c :: problem.design.classes],
+        pointwise=Pointwise(bernoulli(), y),
+        offset=np.zeros(design.n),
+        weights=problem.weights,
+    )
+
+
+def _together(problem: ClassProblem, states: list[State]) -> State:
+    """One posterior over all classes' weights, independent between classes."""
+    design = problem.design
+    index, factors = [], []
+    for c, state in enumerate(states):
+        own = design.designs[c].M
+        beyond = design.M + (state.index - own) * design.classes + c
+        index.append(np.where(state.index < own, state.index + design.starts[c], beyond))
+        factors.append(_precision_factor(state))
+    etas = [np.zeros(design.n) if state.eta is None else state.eta for state in states]
+    joined = np.concatenate(index)
+    alpha = np.concatenate([state.alpha for state in states])
+    return State(
+        index=joined,
+        alpha=alpha,
+        free=problem.free[joined],
+        theta=problem.theta,
+        mean=np.concatenate([state.mean for state in states]),
+        posterior=Primal.of_factor(np.asfortranarray(block_diag(*factors)), alpha),
+        log_likelihood=sum(state.log_likelihood for state in states),
+        log_evidence=sum(state.log_evidence for state in states),
+        objective=sum(state.objective for state in states),
+        eta=np.stack(etas, axis=1),
+    )
+
+
+def _precision_factor(state: State) -> np.ndarray:
+    """Lower factor of H + A."""
+    if isinstance(state.posterior, Primal):
+        return state.posterior.lower
+    return cholesky(np.linalg.inv(state.posterior.solve(np.eye(len(state.index)))))
+
+
+def _one_after_another(histories: list[list[float]]) -> list[float]:
+    """The sum of all objectives while the classes are fitted in turn."""
+    level, out = sum(history[0] for history in histories), []
+    for history in histories:
+        out += [level + value - history[0] for value in history]
+        level = out[-1]
+    return out
