@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, hstack, issparse
+from scipy.sparse import hstack, issparse
 
 from bayes_sparse import likelihoods
 from bayes_sparse.basis import Basis, check_dense, check_kernel_size
@@ -153,8 +153,11 @@ def _beside(parts: Sequence[Any]) -> Features:
     """Matrices side by side, sparse if all of them are."""
     if all(issparse(part) for part in parts):
         return as_csc(hstack(parts))
-    dense: list[Any] = [csc_array(part).toarray() if issparse(part) else part for part in parts]
-    return np.hstack([np.asarray(part, dtype=float) for part in dense])
+    return np.hstack([_filled(part) for part in parts])
+
+
+def _filled(part: Features) -> FloatArray:
+    return np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=float)
 
 
 def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDArray[Any] | None, Likelihood]:

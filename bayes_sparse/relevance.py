@@ -12,7 +12,12 @@ import xarray as xr
 __all__ = ["relevance", "unpruned"]
 
 
-def relevance(tree: xr.DataTree, *, space: Literal["weights", "eigen"] = "weights") -> pd.DataFrame:
+def relevance(
+    tree: xr.DataTree,
+    *,
+    space: Literal["weights", "eigen"] = "weights",
+    by: Literal["weight", "feature"] = "weight",
+) -> pd.DataFrame:
     """Basis functions by name, or directions by number, most relevant first.
 
     Parameters
@@ -21,6 +26,8 @@ def relevance(tree: xr.DataTree, *, space: Literal["weights", "eigen"] = "weight
         From an evidence method of `bayes_sparse.fit`.
     space : "weights" or "eigen"
         Of a one-step method: the weights, none of which is pruned, or the directions it chose among.
+    by : "weight" or "feature"
+        With several classes: a row for each feature and class, or for each feature, over all classes.
 
     Returns
     -------
@@ -28,9 +35,11 @@ def relevance(tree: xr.DataTree, *, space: Literal["weights", "eigen"] = "weight
         Columns precision (infinite where pruned), mean and sd of the weight, gamma (how well the data determine it, 0
         to 1) and relevant. Ordered by relevant, then by |mean| / sd. The weights of a one-step method have no precision
         and no gamma of their own. A method on the L1 path has pull instead, the slope of the log-likelihood along the
-        column in units of lambda: 1 or -1 where the weight is not zero, and else how near it is to entering. Of
-        directions: curvature h of the likelihood, u at the expansion point, alpha, mode, mean and sd of u, gamma and
-        relevant.
+        column in units of lambda: 1 or -1 where the weight is not zero, and else how near it is to entering. With
+        several classes there is also score, q^2 / s of the weights that were pruned, by which they are ordered: 1 would
+        be worth keeping. By feature: the number of classes that keep it, the sum of their gammas, strength (the root of
+        the sum of (mean / sd)^2 over classes), the largest score, and relevant. Of directions: curvature h of the
+        likelihood, u at the expansion point, alpha, mode, mean and sd of u, gamma and relevant.
     """
     if "evidence" not in tree.children:
         raise ValueError(
@@ -45,15 +54,64 @@ def relevance(tree: xr.DataTree, *, space: Literal["weights", "eigen"] = "weight
         return _directions(evidence)
     if space != "weights":
         raise ValueError(f"`space` is 'weights' or 'eigen', got {space!r}.")
-    if one_step:
-        return _weights(evidence)
+    if by not in ("weight", "feature"):
+        raise ValueError(f"`by` is 'weight' or 'feature', got {by!r}.")
+    table = _weights(evidence) if one_step else _pruned(evidence)
+    if "of_class" not in evidence.coords:
+        return table
+    return _of_features(table, evidence) if by == "feature" else _by_class(table, evidence)
+
+
+def _pruned(evidence: xr.Dataset) -> pd.DataFrame:
+    """Weights of a method that prunes: those kept, then the others by how near they were."""
     names = ["alpha", "mean", "sd", "gamma", "relevant"] if "alpha" in evidence else ["mean", "sd", "pull", "relevant"]
+    names += ["score"] if "score" in evidence else []
     table = pd.DataFrame(
         {name: evidence[name].to_numpy() for name in names}, index=pd.Index(evidence["basis"].to_numpy(), name="basis")
     ).rename(columns={"alpha": "precision"})
-    outside = table["pull"].abs() - 2.0 if "pull" in table else -1.0
+    outside: pd.Series | float = -1.0
+    if "pull" in table:
+        outside = table["pull"].abs() - 2.0
+    elif "score" in table:
+        outside = -1 / (1 + table["score"].fillna(0.0))
     strength = (table["mean"].abs() / table["sd"]).where(table["relevant"], outside)
     return table.loc[strength.sort_values(ascending=False, kind="stable").index]
+
+
+def _by_class(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
+    """The same with feature and class apart in the index."""
+    of_column, of_class = _owners(evidence)
+    labels = [of_column[table.index].to_numpy(), of_class[table.index].to_numpy()]
+    return table.set_axis(pd.MultiIndex.from_arrays(labels, names=["basis", "class"]))
+
+
+def _of_features(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
+    """One row a feature, over all classes."""
+    kept = table["relevant"]
+    of_column, _ = _owners(evidence)
+    parts = pd.DataFrame(
+        {
+            "classes": kept.astype(int),
+            "gamma": table.get("gamma", np.nan),
+            "strength": ((table["mean"] / table["sd"].where(kept, np.inf)) ** 2).fillna(0.0),
+        },
+        index=table.index,
+    )
+    out = parts.groupby(of_column[table.index].to_numpy(), sort=False).sum(min_count=1)
+    out["strength"] = np.sqrt(out["strength"])
+    if "score" in table:
+        out["score"] = table["score"].groupby(of_column[table.index].to_numpy(), sort=False).max()
+    out["relevant"] = out["classes"] > 0
+    nearness = out["score"].fillna(0.0) if "score" in out else pd.Series(0.0, index=out.index)
+    order = out["strength"].where(out["relevant"], -1 / (1 + nearness))
+    return out.loc[order.sort_values(ascending=False, kind="stable").index].rename_axis("basis")
+
+
+def _owners(evidence: xr.Dataset) -> tuple[pd.Series, pd.Series]:
+    """Feature and class of each basis function, by its name."""
+    names = evidence["basis"].to_numpy()
+    column, label = evidence["of_column"].to_numpy(), evidence["of_class"].to_numpy()
+    return pd.Series(column, index=names), pd.Series(label, index=names)
 
 
 def _weights(evidence: xr.Dataset) -> pd.DataFrame:

@@ -156,6 +156,8 @@ def _evidence(
         "theta": (("nuisance",), state.theta),
         "history": (("iteration",), np.asarray(outcome.history)),
     }
+    if subject.classes is not None:
+        variables["score"] = (("basis",), _scores(approximation, state, M))
     put_fixed(variables, subject, mean, sd, index, state.theta)
     if subject.hyper_points is not None:
         points = subject.hyper_points(spread(alpha, np.inf))
@@ -163,6 +165,20 @@ def _evidence(
     labels = np.array([*subject.names, *fixed_names(subject)])[index]
     coords = {"basis": np.array(subject.names), "coordinate": labels, **term_labels(subject)}
     return xr.Dataset(variables, coords=coords, attrs={"approximation": approximation.name, **attributes})
+
+
+def _scores(approximation: Approximation, state: State, M: int) -> FloatArray:
+    """q^2 / s of the columns left out: how near each is to paying for itself, which it does above 1; NaN for the kept.
+
+    Also NaN where the method gives no likelihood to score them by, or kept more columns than there are observations.
+    """
+    out = np.full(M, np.nan)
+    if state.terms is not None and isinstance(state.posterior, Primal):
+        scores = approximation.scores(state)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out = np.where(scores.S > 0, scores.Q**2 / scores.S, 0.0)[:M]
+        out[state.index[state.index < M]] = np.nan
+    return out
 
 
 def term_labels(subject: Subject) -> dict[str, Any]:
