@@ -11,6 +11,7 @@ from bayes_sparse.one_step.plots import plot_evidence_1d, plot_spectrum
 from bayes_sparse.plots import plot_curve, plot_history, plot_relevance
 from bayes_sparse.predict import predict
 from bayes_sparse.relevance import relevance, unpruned
+from bayes_sparse.selection import plot_selection, selection_path
 from bayes_sparse.verdict import FitWarning
 
 __all__ = [
@@ -27,9 +28,11 @@ __all__ = [
     "plot_history",
     "plot_path",
     "plot_relevance",
+    "plot_selection",
     "plot_spectrum",
     "predict",
     "relevance",
+    "selection_path",
     "unpruned",
 ]
 

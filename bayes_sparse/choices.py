@@ -55,7 +55,14 @@ def choose_likelihood(model: Any, likelihood: str | Likelihood, method: Any) -> 
     if only is not None and likelihoods.resolve(likelihood).name != only:
         raise ValueError(f"This model has a {only} likelihood only; leave out `likelihood`, or fit 'ard_gaussian'.")
     link = getattr(method, "link", None)
-    return likelihoods.categorical(link=link) if link is not None and _is_categorical(likelihood) else likelihood
+    if link is None:
+        return likelihood
+    if not _is_categorical(likelihood):
+        raise ValueError(
+            f"method={registry.name_of(method)!r} is for several classes: fit 'student_multinomial', or give "
+            "likelihood='categorical'."
+        )
+    return likelihoods.categorical(link=link)
 
 
 def _is_categorical(likelihood: str | Likelihood) -> bool:

@@ -29,6 +29,11 @@ def is_by_class(X: Any) -> bool:
 def class_tables(X: Any, y: Any, target: str | None) -> list[Table]:
     """One table a class, in the order of the sorted labels, with the same rows and target."""
     values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if values.dtype.kind == "f" and np.any(values != np.floor(values)):
+        raise ValueError(
+            "X must be a table of rows and columns, not an array of 3 dimensions or a dict: only classes have features "
+            "of their own, and this target holds numbers."
+        )
     classes = np.unique(plain_labels(values)) if values.ndim == 1 else np.empty(0)
     tables = []
     for label, part in zip(classes.tolist(), by_class(X, classes), strict=True):
@@ -65,7 +70,7 @@ def by_class(X: Any, classes: NDArray[Any]) -> list[Any]:
         return _of_labelled(X, classes)
     if X.shape[1] != len(classes):
         raise ValueError(
-            f"Features of shape {X.shape} are read as (observations, classes, features), but there are {len(classes)} "
+            f"X of 3 dimensions, {X.shape}, is read as (observations, classes, features), but there are {len(classes)} "
             f"classes ({in_words(classes)}), not {X.shape[1]}."
         )
     return [X[:, c] for c in range(len(classes))]

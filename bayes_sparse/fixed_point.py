@@ -3,7 +3,7 @@
 Starts with all columns active. A step that would lower the objective is shortened (in log alpha and theta) until it
 does not; when even the shortest would, the search is over. Columns that have become useless are deleted on the way
 if the method says so, and always at the end. With a proper Gamma prior (b > 0) precisions stay finite, and columns are
-deleted at the end alone.
+deleted at the end alone, and only where there are several classes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from bayes_sparse.approximations import Approximation, State
 from bayes_sparse.ascent import delete_useless, without
-from bayes_sparse.classes import AnyProblem
+from bayes_sparse.classes import AnyProblem, ClassProblem
 from bayes_sparse.design import FloatArray
 from bayes_sparse.outcome import Outcome, Report
 
@@ -58,11 +58,11 @@ def iterate(
         state = new
         if converged:
             break
-    if approximation.objective.b:
-        state = _tell_apart(approximation, state)
-    else:
+    if not approximation.objective.b:
         state = delete_useless(approximation, state)
         history.append(state.objective)
+    elif isinstance(problem, ClassProblem):
+        state = _tell_apart(approximation, state)
     return Outcome(state, history, converged, iteration)
 
 
@@ -111,7 +111,8 @@ def _tell_apart(approximation: Approximation, state: State) -> State:
     """Delete the columns that the evidence is no better for, at the precisions found.
 
     Under a proper prior no precision is infinite and the objective never asks for a deletion: what tells a column apart
-    is how well its weight is determined, and how large it is.
+    is how well its weight is determined, and how large it is. Done with several classes alone, where hundreds of barely
+    determined weights would blur every probability.
     """
     plain = approximation.with_objective(replace(approximation.objective, a=0.0, b=0.0))
     kept = delete_useless(plain, plain.at(state.index, state.alpha, state.theta, state))

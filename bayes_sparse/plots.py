@@ -39,16 +39,19 @@ def plot_relevance(tree: xr.DataTree, *, top: int = 20, ax: Axes | None = None) 
     ax = axes_or_new(ax)
     table = relevance(tree)
     kept = table[table["relevant"]].head(top)
+    names = kept.index.to_list()
+    if kept.index.nlevels == 2:  # the basis functions of several classes, under the names that the tree has for them
+        names = [f"{basis}[{label}]" for basis, label in names]
     scale, unit = np.ones(len(kept)), "weight"
     if "basis_scale" in tree["constant_data"]:
-        scale = tree["constant_data"]["basis_scale"].sel(basis=kept.index.to_numpy()).to_numpy()
+        scale = tree["constant_data"]["basis_scale"].sel(basis=names).to_numpy()
         unit = "effect of one standard deviation"
     height = np.arange(len(kept))[::-1]
     ax.axvline(0.0, color=GREY, lw=0.8)
     ax.errorbar(
         kept["mean"] * scale, height, xerr=2 * kept["sd"] * scale, fmt="o", color=BLUE, ecolor=BLUE, ms=5, lw=1.5
     )
-    ax.set_yticks(height, kept.index.to_list())
+    ax.set_yticks(height, names)
     ax.set_xlabel(f"{unit} (mean and 2 sd)")
     total, shown = int(table["relevant"].sum()), len(kept)
     ax.set_title(f"{total} of {len(table)} terms kept" + (f", the first {shown} shown" if shown < total else ""))

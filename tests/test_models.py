@@ -38,7 +38,8 @@ def log_likelihood(model, point):
 
 
 def test_the_models_are_public():
-    assert set(bs.models.__all__) == {"ARDGaussian", "Declared", "GaussianEigen", "JeffreysLaplace", "LaplaceEigen"}
+    public = {"ARDGaussian", "Declared", "GaussianEigen", "JeffreysLaplace", "LaplaceEigen", "StudentMultinomial"}
+    assert set(bs.models.__all__) == public
     assert bs.models.ARDGaussian() == bs.models.ARDGaussian(bias_sd=None)
     with pytest.raises(dataclasses.FrozenInstanceError):
         bs.models.ARDGaussian().bias_sd = 1.0

@@ -159,6 +159,7 @@ def test_weights_of_several_classes_are_drawn():
     assert len(labels) == 20
     assert all(label.startswith("gene ") and label.endswith(("[0]", "[1]", "[2]")) for label in labels)
     points = np.asarray(ax.containers[0][0].get_xdata(), dtype=float)
-    mean = bs.relevance(several).loc[labels, "mean"].to_numpy()
+    pairs = [(label[:-3], int(label[-2])) for label in labels]
+    mean = bs.relevance(several).loc[pairs, "mean"].to_numpy()
     scale = np.array([SOME[label[:6]].std(ddof=0) for label in labels])
     np.testing.assert_allclose(points, mean * scale)

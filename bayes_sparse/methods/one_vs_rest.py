@@ -6,8 +6,8 @@ probabilities are divided by their sum. Here to be compared with the softmax, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -16,6 +16,7 @@ from bayes_sparse.approximations import Approximation, State, approximate
 from bayes_sparse.classes import AnyProblem, ClassProblem
 from bayes_sparse.gaussian import Primal, cholesky
 from bayes_sparse.likelihoods import bernoulli
+from bayes_sparse.methods.em import EM
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.sequential import Sequential
 from bayes_sparse.named import Pointwise
@@ -24,6 +25,8 @@ from bayes_sparse.problem import Problem
 
 __all__ = ["OneVsRest"]
 
+_EACH: dict[str, Any] = {"mackay": MacKay, "em": EM, "sequential": Sequential}
+
 
 @dataclass(frozen=True)
 class OneVsRest:
@@ -31,16 +34,24 @@ class OneVsRest:
 
     Attributes
     ----------
-    each : MacKay or Sequential
+    each : "mackay", "em" or "sequential"
         What fits each of them.
+    max_iterations, tolerance : optional
+        Of each search; None for the method's own.
     """
 
-    each: MacKay | Sequential = field(default_factory=MacKay)
+    each: Literal["mackay", "em", "sequential"] = "mackay"
+    max_iterations: int | None = None
+    tolerance: float | None = None
 
     needs_flat_hyper: ClassVar[bool] = False
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "evidence"
-    link: ClassVar[str] = "one_vs_rest"
+    link: ClassVar[Literal["one_vs_rest"]] = "one_vs_rest"
+
+    def __post_init__(self) -> None:
+        if self.each not in _EACH:
+            raise ValueError(f"`each` is one of {', '.join(map(repr, _EACH))}, got {self.each!r}.")
 
     def __call__(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
         """Fit the classes in turn; ``report`` is told of every round of each."""
@@ -49,10 +60,12 @@ class OneVsRest:
                 "method='one_vs_rest' is for several classes: use the model 'student_multinomial', or "
                 "likelihood='categorical'."
             )
+        limits = {"max_iterations": self.max_iterations, "tolerance": self.tolerance}
+        search = replace(_EACH[self.each](), **{name: value for name, value in limits.items() if value is not None})
         outcomes = []
         for c in range(problem.design.classes):
             own = _against_the_rest(problem, c)
-            outcomes.append(self.each(own, approximate(own, approximation.objective), report))
+            outcomes.append(search(own, approximate(own, approximation.objective), report))
         return Outcome(
             _together(problem, [outcome.state for outcome in outcomes]),
             _one_after_another([outcome.history for outcome in outcomes]),

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 
 from bayes_sparse.design import FloatArray
 from bayes_sparse.methods.revm import REVM
-from bayes_sparse.named import bias_sd, kept_precision, observe, standardised
+from bayes_sparse.named import bias_sd, kept_precision, observe, standardised, weight_names
 from bayes_sparse.one_step.eigen import find_directions
 from bayes_sparse.one_step.expansion import check_expansion
 from bayes_sparse.prepare import Prepared
@@ -37,7 +37,7 @@ def declare_eigen(data: Prepared, Q: FloatArray, wide: float | None, draw: Calla
     Phi, sd = standardised(data), bias_sd(data, wide)
     coords: dict[str, Any] = {
         data.table.obs_dim: data.table.rows,
-        "basis": data.names,
+        "basis": weight_names(data),
         "direction": np.arange(1, len(Q) + 1),
     }
     with pm.Model(coords=coords) as model:
@@ -45,8 +45,8 @@ def declare_eigen(data: Prepared, Q: FloatArray, wide: float | None, draw: Calla
         if data.likelihood.name == "categorical":
             assert data.classes is not None
             model.add_coord("class", data.classes)
-            w = pm.Deterministic("w", (Q.T @ u).reshape((len(data.classes), -1)), dims=("class", "basis"))
-            eta = pm.math.dot(Phi, w.T)
+            w = pm.Deterministic("w", Q.T @ u, dims="basis")
+            eta = pm.math.dot(Phi, w.reshape((len(data.classes), Phi.shape[1])).T)
             bias_dims: str | None = "class"
         else:
             free = ~data.kept

@@ -18,7 +18,7 @@ def quiet(*_):
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, and for each class the places of its columns among all and the columns themselves."""
+    """A problem, and its columns written out for arithmetic by hand."""
 
     problem: ClassProblem
     J: np.ndarray  # d eta / d w, (n, C, width)
@@ -49,6 +49,13 @@ class Case:
             mu = softmax(own @ w)
             total = total + count * own.T @ (np.diag(mu) - np.outer(mu, mu)) @ own
         return total
+
+    def evidence(self, w, alpha, index=slice(None)):
+        """Laplace's log evidence as the textbooks write it, for a mode w."""
+        log_prior = 0.5 * np.sum(np.log(alpha / (2 * np.pi))) - 0.5 * alpha @ w**2
+        sign, log_determinant = np.linalg.slogdet(self.hessian(w, index) + np.diag(alpha))
+        assert sign > 0
+        return self.likelihood(w, index) + log_prior + 0.5 * len(w) * np.log(2 * np.pi) - 0.5 * log_determinant
 
     def terms(self, w, index):
         """What the problem says at some columns' weights."""

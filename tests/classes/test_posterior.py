@@ -98,7 +98,7 @@ def test_tiny_precisions_fall_back_to_dense(alpha):
 
 
 def test_whenever_it_says_exact_it_is():
-    """Random shapes and precisions over many orders of magnitude, some of which lose digits and some of which do not."""
+    """Random shapes and precisions over many orders of magnitude; some of them lose digits and some do not."""
     said = []
     for trial in range(60):
         rng = np.random.default_rng(trial)
@@ -118,11 +118,10 @@ def test_whenever_it_says_exact_it_is():
     assert 15 < sum(said) < 45
 
 
-@pytest.mark.parametrize(
-    ("n", "C", "M", "by_rows"),
-    [(60, 10, 600, True), (60, 10, 60, True), (20, 3, 20, True), (60, 3, 20, False), (60, 3, 22, False)]
-    + [(200, 3, 10, False), (10, 2, 4, False)],
-)
+SIDES = [(60, 10, 600, True), (60, 10, 60, True), (20, 3, 20, True), (60, 3, 20, False), (60, 3, 22, False)]
+
+
+@pytest.mark.parametrize(("n", "C", "M", "by_rows"), [*SIDES, (200, 3, 10, False), (10, 2, 4, False)])
 def test_which_side(n, C, M, by_rows):
     """By rows only for more columns than rows, and then by a margin that pays for a factor a class."""
     c = make("shared", n=n, C=C, M=M, q=0)
@@ -139,10 +138,10 @@ def peak(action):
     return top
 
 
-def wide():
-    c = make("shared", n=60, C=10, M=600)
+def wide(n=60, M=600):
+    c = make("shared", n=n, C=10, M=M)
     index = np.arange(c.problem.design.width)
-    terms = c.problem.derivatives(np.random.default_rng(4).standard_normal((60, 10)), NONE)
+    terms = c.problem.derivatives(np.random.default_rng(4).standard_normal((n, 10)), NONE)
     return c.problem.active(index), np.full(len(index), 300.0), terms
 
 
@@ -161,9 +160,9 @@ def test_memory_of_the_size_of_the_columns():
 
 @pytest.mark.xfail(strict=True, reason="smoothing solves for K unit vectors: K x K / C numbers at a time")
 def test_memory_of_the_smoothing():
-    active, alpha, terms = wide()
+    active, alpha, terms = wide(20, 200)
     factor = active.steps(alpha, terms)
-    assert peak(lambda: factor.smoothing) < 6 * 60 * len(alpha) * 8
+    assert peak(lambda: factor.smoothing) < 6 * 20 * len(alpha) * 8
 
 
 def test_flat_probabilities_in_closed_form():

@@ -14,10 +14,11 @@ from bayes_sparse.likelihoods import compiled, resolve
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
 
-METHODS = [  # a one-step method says where it expands the likelihood; test_one_step.py has its laws
+METHODS = [  # test_one_step.py and test_path.py have the laws of other families, test_classes.py of several classes
     name
     for name in registry.options("bayes_sparse.methods")
-    if name != "nuts" and registry.lookup("bayes_sparse.methods", name, "method").family == "evidence"
+    if name not in ("nuts", "one_vs_rest")
+    and registry.lookup("bayes_sparse.methods", name, "method").family == "evidence"
 ]
 LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial"]
 seeds = st.integers(0, 2**32 - 1)

@@ -80,7 +80,7 @@ def test_the_declared_density_by_hand(name, likelihood, centred):
     point = point_of(model, centred)
     alpha, w = np.exp(point["alpha_log__"]), value_of(model, "w", point)
     u = value_of(model, "u", point)
-    eta = Z @ w.T + point["bias"]
+    eta = Z @ (w.reshape(3, -1).T if likelihood == "categorical" else w) + point["bias"]
     h = bs.fit(name, (X, TARGETS[likelihood]), likelihood=likelihood, draws=0)["evidence"]["h"].to_numpy()
     expected = log_likelihood(likelihood, eta, point) + log_gamma(name, alpha, h)
     if name == "laplace_eigen":
@@ -221,7 +221,8 @@ def test_nuts_of_the_declaration(name, likelihood):
 def same_units(posterior, likelihood):
     """Draws of w are in the user's units: with them and X the pointwise log-likelihood can be had again."""
     draw = posterior.isel(chain=1, draw=50)
-    eta = X @ draw["w"].to_numpy().T + draw["bias"].to_numpy()
+    w = draw["w"].to_numpy()
+    eta = X @ (w.reshape(3, -1).T if likelihood == "categorical" else w) + draw["bias"].to_numpy()
     own = {"sigma_log__": np.log(draw["sigma"].item())} if likelihood == "normal" else {}
     total = posterior.parent["log_likelihood"]["y"].isel(chain=1, draw=50).sum()
     assert_allclose(total, log_likelihood(likelihood, eta, own), rtol=1e-8)
@@ -232,7 +233,7 @@ def predictions_of_its_draws(tree, likelihood):
     w, bias = (posterior[name].transpose("sample", ...).to_numpy() for name in ("w", "bias"))
     prediction = bs.predict(tree, X[:8])
     if likelihood == "categorical":
-        eta = np.einsum("nm,scm->snc", X[:8], w) + bias[:, None, :]
+        eta = np.einsum("nm,scm->snc", X[:8], w.reshape(len(w), 3, -1)) + bias[:, None, :]
         assert_allclose(prediction["probability"], softmax(eta, axis=2).mean(axis=0), rtol=1e-9)
         return
     eta = X[:8] @ w.T + bias

@@ -42,8 +42,8 @@ def test_groups_and_dims(trees, system, likelihood):
     assert 0 < kept <= total
     assert posterior["u"].dims == ("chain", "draw", "direction")
     assert posterior["u"].shape == (4, 250, kept)
-    assert posterior["w"].dims == ("chain", "draw", *(["class"] if several else []), "basis")
-    assert posterior["w"].shape == (4, 250, *([3] if several else []), P)
+    assert posterior["w"].dims == ("chain", "draw", "basis")
+    assert posterior["w"].shape == (4, 250, 3 * P if several else P)
     assert set(posterior.data_vars) == {"u", "w", "bias", *NUISANCE.get(likelihood, [])}
     assert tree["log_likelihood"]["y"].shape == (4, 250, N)
     for name in ("h", "u_expansion", "alpha", "u_mode", "u_mean", "u_sd", "gamma", "relevant"):
