@@ -60,7 +60,8 @@ def selection_path(
     ----------
     tree : xarray.DataTree
         A classification from an evidence method of `bayes_sparse.fit`. Its model, method, hyper, smoothness and basis
-        are fitted anew in every fold; other settings of the method are its defaults.
+        are fitted anew in every fold; other settings of the method are its defaults, and a tree does not tell of
+        weights, offset and keep.
     X, y : array, DataFrame ...
         Rows with the columns of the fit, by class where the fit's were, and their labels.
     counts : sequence of int, optional

@@ -111,7 +111,7 @@ def test_every_ranking_is_scored_on_the_rows_held_out(path, data):
             assert found["error"] == np.mean(log_p.argmax(axis=1) != codes[out])
             loss = -np.mean(log_p[np.arange(out.sum()), codes[out]])
             np.testing.assert_allclose(found["log_loss"], loss, rtol=1e-5)  # columns in another order
-    assert (np.ptp(path["error"].sel(count=10), axis=0) == 0).all()  # the same features, all of them
+    assert (np.ptp(path["error"].sel(count=10).to_numpy(), axis=0) == 0).all()  # the same features, all of them
 
 
 def test_own_error_is_that_of_a_fit_to_the_training_rows(path, data):

@@ -17,6 +17,8 @@ from bayes_sparse.gaussian import Primal, weighted_gram
 
 __all__ = ["ClassActive"]
 
+_BY_ROWS = 2.0  # columns an observation from which the factor on the side of the observations is the cheaper one
+
 
 class ClassActive:
     """Active columns, by class.
@@ -51,7 +53,7 @@ class ClassActive:
 
     def steps(self, alpha: FloatArray, terms: Terms) -> Primal | Woodbury:
         """On the side of the k columns or of the n observations, whichever is cheaper."""
-        if self._cheaper_by_rows():
+        if self._k > _BY_ROWS * self._design.n:
             by_rows = Woodbury(self._Phi, self._where, terms[2], alpha)
             if by_rows.exact:
                 return by_rows
@@ -109,12 +111,6 @@ class ClassActive:
 
     def _parts(self) -> list[tuple[FloatArray, IntArray]]:
         return list(zip(self._Phi, self._where, strict=True))
-
-    def _cheaper_by_rows(self) -> bool:
-        n, k, C = self._design.n, self._k, len(self._Phi)
-        by_columns = n * k**2 + k**3 / 3
-        by_rows = 2 * n**2 * k + n**3 / 3 + sum(n * min(n, len(at)) * len(at) for at in self._where)
-        return k > n and C * by_rows < C * by_columns
 
 
 def _coupling(P: FloatArray, total: FloatArray, a: int, b: int) -> FloatArray:

@@ -90,19 +90,20 @@ class Woodbury:
     def variance(self) -> FloatArray:
         """Diagonal of Sigma."""
         out = np.empty(len(self.alpha))
-        for block, at, spread in zip(self._blocks, self._where, self._spreads(), strict=True):
+        for block, at, spread in zip(self._blocks, self._where, self._spreads, strict=True):
             out[at] = block.variance + np.einsum("ij,ij->j", spread, spread)
         return out
 
     @cached_property
     def smoothing(self) -> FloatArray:
-        """Diagonal of ``Sigma H Sigma = Sigma - Sigma A Sigma``, a class at a time."""
+        """Diagonal of ``Sigma H Sigma = Sigma - Sigma A Sigma``, with ``Sigma`` the blocks' own plus ``z' z``."""
+        spreads = self._spreads
+        weighted = [z * self.alpha[at] for z, at in zip(spreads, self._where, strict=True)]
+        G = np.sum([w @ z.T for w, z in zip(weighted, spreads, strict=True)], axis=0)
         out = np.empty(len(self.alpha))
-        for at in self._where:
-            unit = np.zeros((len(self.alpha), len(at)))
-            unit[at, np.arange(len(at))] = 1.0
-            columns = self.solve(unit)
-            out[at] = columns[at, np.arange(len(at))] - np.einsum("i,ij,ij->j", self.alpha, columns, columns)
+        for block, at, z, w in zip(self._blocks, self._where, spreads, weighted, strict=True):
+            across = block.solve(np.asfortranarray(w.T)).T
+            out[at] = block.smoothing + np.einsum("ij,ij->j", z, z - 2 * across - G @ z)
         return out
 
     def _by_blocks(self, v: FloatArray) -> FloatArray:
@@ -111,6 +112,7 @@ class Woodbury:
             out[at] = block.solve(np.asfortranarray(v[at]))
         return out
 
+    @cached_property
     def _spreads(self) -> list[FloatArray]:
         """``L^-1 V' Sigma_block`` of each class, (n, k_c)."""
         out = []
