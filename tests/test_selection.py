@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import l1_min_c
@@ -275,6 +276,14 @@ def test_a_basis_of_the_users_own_is_ranked_by_function(data):
     fitted = bs.fit("student_multinomial", (X, y), basis=bs.basis.function("numpy:tanh"), draws=0, progressbar=False)
     found = quick(fitted, X, y)
     assert sorted(found["order"][0, 0].to_numpy()) == [f"f{j}" for j in range(10)]
+
+
+def test_sparse_rows_and_frames_in_another_order_are_the_same_rows(tree, data):
+    X, y = data
+    found = quick(tree, X, y)
+    xr.testing.assert_equal(quick(tree, csr_array(X), y), found)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(10)])
+    xr.testing.assert_equal(quick(tree, frame[frame.columns[::-1]], pd.Series(y)), found)
 
 
 def test_folds_that_do_not_converge_are_counted_and_nothing_else_is_said(tree, data, monkeypatch, messages):

@@ -1,0 +1,199 @@
+"""One fold of the study, step by step: anchors, fits, rankings, and what the first features of each ranking are worth.
+
+Nothing but scores sees the rows held out: anchors, fits and rankings are made from the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayes_sparse.fit import fit
+from bayes_sparse.predict import predict
+from bayes_sparse.rankings import RIVALS, plain_classifier
+from bayes_sparse.relevance import relevance
+from bayes_sparse.studies.columns import Columns, pixel_columns, pooled, shape_columns
+from bayes_sparse.studies.contours import FloatArray
+from bayes_sparse.studies.features import ShapeFeatures, shape_features
+from bayes_sparse.studies.plan import Plan
+from bayes_sparse.studies.results import Record
+
+__all__ = ["FITS", "RANKINGS", "Fold", "Step"]
+
+type Step = Callable[[dict[str, Record]], Record]  # given what earlier steps found
+
+FITS: dict[str, dict[str, Any]] = {
+    "flat": {},
+    "student_t": {"hyper": (1.0, 0.1)},
+    "cauchy": {"hyper": (0.5, 0.005)},
+    "one_vs_rest": {"method": "one_vs_rest"},
+}
+_OWN = ("flat", "student_t", "cauchy")  # fits that also rank
+RANKINGS = (*_OWN, *RIVALS)
+_SOURCES = ("cauchy", "l1_svm")  # rankings that compare shapes with pixels
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Digits, of which some are held out.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the whole study.
+    images, labels : array (n, rows, columns), int array (n,)
+        All digits.
+    out : bool array (n,)
+        Those held out.
+    workers : int
+        Processes that compute features.
+    cache : path, optional
+        Where features are kept (`shape_features`).
+    """
+
+    plan: Plan
+    images: FloatArray
+    labels: NDArray[np.intp]
+    out: NDArray[np.bool_]
+    workers: int = 1
+    cache: Path | None = None
+
+    def steps(self) -> dict[str, Step]:
+        """All there is to do, by name, in order; a step reads features only when it is made."""
+        steps: dict[str, Step] = {"anchors": lambda _: self._anchors()}
+        for name in FITS:
+            steps[f"fit-{name}"] = partial(self._fitted, "shapes", name)
+        for name in RIVALS:
+            steps[f"fit-{name}"] = partial(self._ranked, "shapes", name)
+        for name in RANKINGS:
+            steps[f"curve-shapes-{name}"] = partial(self._curve, "shapes", f"fit-{name}")
+        for source in ("pixels", "pooled"):
+            for name in _SOURCES:
+                rank = self._fitted if name in FITS else self._ranked
+                steps[f"{source}-{name}"] = partial(rank, source, name)
+                steps[f"curve-{source}-{name}"] = partial(self._curve, source, f"{source}-{name}")
+        return steps
+
+    @cached_property
+    def features(self) -> ShapeFeatures:
+        """Shape features of all digits."""
+        plan = self.plan
+        return shape_features(
+            self.images,
+            self.labels,
+            ~self.out,
+            settings=plan.settings,
+            candidates=plan.candidates,
+            others=plan.others,
+            workers=self.workers,
+            directory=self.cache,
+            progressbar=False,
+        )
+
+    @cached_property
+    def shapes(self) -> Columns:
+        """Shape features as columns."""
+        return shape_columns(self.features.values, self._classes)
+
+    @cached_property
+    def pixels(self) -> Columns:
+        """Pixels as columns."""
+        return pixel_columns(self.images, ~self.out)
+
+    @cached_property
+    def pooled(self) -> Columns:
+        """Shape features and pixels."""
+        return pooled(self.shapes, self.pixels)
+
+    @property
+    def _classes(self) -> list[Any]:
+        return sorted(self.plan.classes)
+
+    @property
+    def _codes(self) -> NDArray[np.intp]:
+        return np.searchsorted(self._classes, self.labels)
+
+    def _anchors(self) -> Record:
+        anchors = self.features.anchors
+        found = [
+            {"label": a.label, "row": a.row, "image": a.image.tolist(), "points": a.points.tolist()} for a in anchors
+        ]
+        return {"anchors": found}
+
+    def _fitted(self, source: str, name: str, _: dict[str, Record]) -> Record:
+        """Fit to the training rows; how it predicts the others, and its order of the columns."""
+        columns: Columns = getattr(self, source)
+        started = time.perf_counter()
+        with _quiet():
+            data = (columns.tables(~self.out, self._classes), self.labels[~self.out])
+            tree = fit("student_multinomial", data, draws=0, progressbar=False, **FITS[name])
+            seconds = time.perf_counter() - started
+            predicted = predict(tree, columns.tables(self.out, self._classes), random_seed=self.plan.random_seed)
+        evidence = tree["evidence"].to_dataset()
+        probability = np.maximum(predicted["probability"].to_numpy(), np.finfo(float).tiny)
+        size = np.abs(evidence["mean"].to_numpy()) * tree["constant_data"]["basis_scale"].to_numpy()
+        weights = pd.Series(size).groupby(evidence["of_column"].to_numpy()).sum()
+        return {
+            **self._scores(np.log(probability)),
+            "kept": int(evidence["relevant"].sum()),
+            "offered": int(evidence.sizes["basis"]),
+            "status": str(evidence.attrs["status"]),
+            "iterations": int(evidence.attrs["n_iterations"]),
+            "seconds": seconds,
+            "order": [str(column) for column in relevance(tree, by="feature").index[: self._most]],
+            "weights": {str(column): float(weight) for column, weight in weights[weights > 0].items()},
+        }
+
+    def _ranked(self, source: str, name: str, _: dict[str, Record]) -> Record:
+        """The order of another ranking."""
+        columns: Columns = getattr(self, source)
+        order = RIVALS[name](columns.matrix[~self.out], self._codes[~self.out], self.plan.random_seed)
+        return {"order": [columns.names[j] for j in order[: self._most].tolist()]}
+
+    def _curve(self, source: str, ranked: str, done: dict[str, Record]) -> Record:
+        """Scores of the plain classifier on the first columns of a ranking, and its weights, over all classes."""
+        columns: Columns = getattr(self, source)
+        order, found, weights = done[ranked]["order"], [], []
+        for m in self.plan.counts:
+            first = order[:m]
+            X = columns.matrix[:, [columns.names.index(name) for name in first]]
+            machine = plain_classifier(X[~self.out], self._codes[~self.out], len(self._classes))
+            found.append(self._scores(machine.log_probability(X[self.out])))
+            sizes = np.sqrt(np.sum(machine.W**2, axis=1))
+            weights.append({name: float(size) for name, size in zip(first, sizes, strict=True)})
+        return {**{key: [score[key] for score in found] for key in ("error", "log_loss")}, "weights": weights}
+
+    @property
+    def _most(self) -> int:
+        return max(self.plan.counts)
+
+    def _scores(self, log_p: FloatArray) -> dict[str, float]:
+        """Error rate and mean log loss of the rows held out."""
+        truth = self._codes[self.out]
+        own = log_p[np.arange(len(truth)), truth]
+        return {"error": float(np.mean(log_p.argmax(axis=1) != truth)), "log_loss": -float(np.mean(own))}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No word of the fits: how each ended is in its result."""
+    log = logging.getLogger("bayes_sparse")
+    level = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            yield
+    finally:
+        log.setLevel(level)
