@@ -37,6 +37,13 @@ def seconds(call: Callable[[], Any], repeats: int = 5) -> float:
     return race({"": call}, repeats)[0][""]
 
 
+def once(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds and result of one call: for what takes too long to be repeated."""
+    start = now()
+    result = call()
+    return now() - start, result
+
+
 def peak_bytes(call: Callable[[], Any]) -> int:
     """Most memory that Python and numpy held at once during a call, beyond what they held before."""
     tracemalloc.start()

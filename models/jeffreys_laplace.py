@@ -70,7 +70,7 @@ class JeffreysLaplace:
         if not data.likelihood.log_concave:
             raise ValueError(
                 f"jeffreys_laplace needs a likelihood that is log-concave along one predictor, which "
-                f"{data.likelihood.name!r} is not; 'ard_gaussian' and 'laplace_eigen' take it."
+                f"{data.likelihood.name!r} is not; 'student_multinomial' and 'laplace_eigen' take it."
             )
         return named_subject(data, "jeffreys_laplace", np.inf if self.bias_sd is None else self.bias_sd)
 

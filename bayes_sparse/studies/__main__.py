@@ -33,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("study", choices=["digits"], help="which study")
     parser.add_argument("--classes", type=int, nargs="+", help="digits to tell apart (default: 8 9, then 3 6 8 9)")
     parser.add_argument("--digits", type=int, help=f"how many in all (default: {_EACH} of each class)")
-    parser.add_argument("--skip", type=int, default=500, help="how many of each class to pass over (default: 500)")
+    parser.add_argument("--skip", type=int, default=0, help="how many of each class to pass over (default: none)")
     parser.add_argument("--folds", type=int, default=5, help="parts of the cross-validation (default: 5)")
     parser.add_argument("--workers", type=int, default=1, help="processes that compute features (default: 1)")
     parser.add_argument("--output", type=Path, default=Path("digits_study"), help="folder of results and pictures")

@@ -98,16 +98,8 @@ def _points(ax: Axes, anchor: Record, size: FloatArray) -> None:
     ax.plot(*points.T, ".", color=GREY, ms=2.5)
     last = np.argsort(size)
     last = last[size[last] > 0]
-    ax.scatter(
-        *points[last].T,
-        s=15 + 165 * size[last],
-        c=size[last],
-        cmap="inferno_r",
-        vmin=-0.25,
-        vmax=1.1,
-        lw=0.5,
-        ec="white",
-    )
+    x, y = points[last].T
+    ax.scatter(x, y, s=15 + 165 * size[last], c=size[last], cmap="inferno_r", vmin=-0.25, vmax=1.1, lw=0.5, ec="white")
     low, high = points.min(axis=0) - 2.0, points.max(axis=0) + 2.0
     middle, half = (low + high) / 2, float(np.max(high - low)) / 2
     ax.set_xlim(middle[0] - half, middle[0] + half)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.datasets import load
+from bayes_sparse.rankings import sklearn
 from bayes_sparse.settings import count
 from bayes_sparse.studies.contours import FloatArray
 from bayes_sparse.studies.settings import ShapeSettings
@@ -28,7 +29,7 @@ class Plan:
     digits : int
         How many in all, the same number of each class.
     skip : int
-        How many of each class are passed over: whatever was tried beforehand was tried on these.
+        How many of each class are passed over, for a second look at other digits.
     folds : int
         Parts of the cross-validation.
     counts : tuple of int
@@ -43,7 +44,7 @@ class Plan:
 
     classes: tuple[int, ...] = (8, 9)
     digits: int = 1000
-    skip: int = 500
+    skip: int = 0
     folds: int = 5
     counts: tuple[int, ...] = COUNTS
     candidates: int = 40
@@ -79,8 +80,9 @@ def load_digits(plan: Plan) -> tuple[FloatArray, NDArray[np.intp]]:
 
 
 def stratified(labels: NDArray[np.intp], folds: int, random_seed: int) -> NDArray[np.intp]:
-    """Fold of each row: the rows of a class, in random order, are dealt out in turn."""
-    order = np.lexsort((np.random.default_rng(random_seed).random(len(labels)), labels))
+    """Fold of each row, the classes in equal parts in all of them."""
+    split = sklearn("model_selection").StratifiedKFold(folds, shuffle=True, random_state=random_seed)
     fold = np.empty(len(labels), dtype=np.intp)
-    fold[order] = np.arange(len(labels)) % folds
+    for k, (_, held_out) in enumerate(split.split(labels, labels)):
+        fold[held_out] = k
     return fold

@@ -129,7 +129,7 @@ def _fit_rows(of_fits: pd.DataFrame) -> list[dict[str, str]]:
                 "kept": f"{part['kept'].mean():.0f} of {part['offered'].iloc[0]}",
                 "from - to": f"{part['kept'].min()} - {part['kept'].max()}",
                 "seconds": f"{part['seconds'].mean():.1f}",
-                "ended": ", ".join(f"{n} {word}" for word, n in part["status"].value_counts().items()),
+                "ended": ", ".join(f"{n} {word!s}" for word, n in part["status"].value_counts().items()),
             }
         )
     return rows
@@ -149,7 +149,8 @@ def _curve_rows(table: pd.DataFrame) -> list[tuple[str, list[dict[str, str]]]]:
 
 def _gap_rows(gaps: pd.DataFrame) -> list[dict[str, str]]:
     rows = []
-    for (own, rival), part in gaps.groupby(["ranking", "rival"], sort=False):
+    for pair, part in gaps.groupby(["ranking", "rival"], sort=False):
+        own, rival = map(str, pair)
         at = part.set_index("count")
         shown = {str(m): f"{100 * at['mean'][m]:+.2f} ± {100 * at['sem'][m]:.2f}" for m in at.index if m in _COMPARED}
         rows.append({"ranking": RANKING_WORDS[own], "less": RANKING_WORDS[rival], **shown})
