@@ -1,8 +1,7 @@
-"""The front door: fit(model, data, method). The only orchestration."""
+"""The front door: fit(model, data, method)."""
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 import warnings
@@ -14,12 +13,9 @@ import pymc as pm
 import xarray as xr
 
 from bayes_sparse import basis as bases
-from bayes_sparse import registry
 from bayes_sparse import width as widths
-from bayes_sparse.approximations import Approximation, approximate
 from bayes_sparse.basis import Basis
 from bayes_sparse.choices import (
-    PRIORS,
     check_choices,
     checked_hyper,
     choose_likelihood,
@@ -28,30 +24,22 @@ from bayes_sparse.choices import (
     with_settings,
 )
 from bayes_sparse.declared import declared_subject, nuts_of_declared
-from bayes_sparse.l1.outcome import PathOutcome
-from bayes_sparse.l1.path import Path
 from bayes_sparse.l1.tree import path_tree
 from bayes_sparse.likelihoods import Likelihood
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
-from bayes_sparse.objective import Objective
-from bayes_sparse.one_step.expansion import check_expansion
-from bayes_sparse.one_step.finish import EigenOutcome
-from bayes_sparse.one_step.isotropic import evidence_ridge
 from bayes_sparse.one_step.tree import eigen_tree
-from bayes_sparse.outcome import Outcome
-from bayes_sparse.prepare import Prepared, prepare
+from bayes_sparse.prepare import prepare
 from bayes_sparse.progress import FitProgress
+from bayes_sparse.run import along_path, maximise, objectives, one_step, rate
 from bayes_sparse.settings import count
 from bayes_sparse.smoothness import prices
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import evidence_tree, nuts_tree, versions, with_width
 from bayes_sparse.twins import in_words, twins
-from bayes_sparse.verdict import judge, judge_one_step, warn, warn_one_step, warn_path
 
 __all__ = ["fit"]
 
-_GREEDY = 0.25  # of the observations: a fit that uses more degrees of freedom has too few left for the noise
 _log = logging.getLogger("bayes_sparse")
 
 
@@ -183,7 +171,7 @@ def fit(
         if widths.wanted(resolved):
             with FitProgress("Choosing the width", progressbar) as progress:
                 prepared, tried = widths.choose(
-                    prepared, lambda data: _rate(chosen_model, data, chosen, hyper, smoothness), progress.say
+                    prepared, lambda data: rate(chosen_model, data, chosen, hyper, smoothness), progress.say
                 )
         subject = chosen_model.subject(prepared)
         if chosen.family != "path":
@@ -194,13 +182,13 @@ def fit(
             raise ValueError(
                 "A Laplace prior of common scale has no price a degree of freedom: leave out `smoothness`."
             )
-        tree = path_tree(subject, *_along_path(subject, chosen, progressbar), draws=draws, chains=chains, rng=rng)
+        tree = path_tree(subject, *along_path(subject, chosen, progressbar), draws=draws, chains=chains, rng=rng)
     elif chosen.family == "one_step":
         price = 0.0 if smoothness == "auto" else prices(smoothness, subject, flat=True)[0]
-        found = _one_step(subject, chosen, chosen_model, price, progressbar)
+        found = one_step(subject, chosen, chosen_model, price, progressbar)
         tree = eigen_tree(subject, *found, draws=draws, chains=chains, rng=rng)
     else:
-        search = _maximise(subject, chosen, _objectives(subject, hyper, smoothness), progressbar)
+        search = maximise(subject, chosen, objectives(subject, hyper, smoothness), progressbar)
         tree = evidence_tree(subject, *search, draws=draws, chains=chains, rng=rng)
     return tree if tried is None else with_width(tree, tried)
 
@@ -217,128 +205,6 @@ def _warn_twins(subject: Subject) -> None:
                 "which one is arbitrary.",
                 stacklevel=3,
             )
-
-
-def _objectives(subject: Subject, hyper: tuple[float, float] | None, smoothness: str | float) -> list[Objective]:
-    """What to maximise, in the order to try."""
-    a, b = hyper or (0.0, 0.0)
-    flat = not (a or b)
-    return [Objective(c, a, b, subject.searched.log_prior) for c in prices(smoothness, subject, flat=flat)]
-
-
-def _rate(
-    model: Any, prepared: Prepared, method: Any, hyper: tuple[float, float] | None, smoothness: str | float
-) -> widths.Rating:
-    """What a kernel width is worth: the fit its user would get, at one price for all widths."""
-    subject = model.subject(prepared)
-    if method.family == "one_step":
-        # One-step evidences of directions taken from the data are not comparable between widths: at the narrowest the
-        # expansion point explains everything. The isotropic prior's is, and it picks the better predictors.
-        log_evidence = evidence_ridge(subject.surface.reduced()[0], lambda *_: None).log_evidence
-        return widths.Rating(log_evidence, log_evidence)
-    state = _maximise(subject, method, _objectives(subject, hyper, smoothness), False)[1].state
-    log_evidence, used = state.log_evidence, float(state.gamma.sum())
-    return widths.Rating(log_evidence, log_evidence - prices(smoothness, subject, flat=True)[-1] * used)
-
-
-def _one_step(
-    subject: Subject, method: Any, model: Any, price: float, progressbar: bool
-) -> tuple[EigenOutcome, dict[str, Any]]:
-    """Run a one-step method and say what its user should know."""
-    started = time.perf_counter()
-    name = registry.name_of(method)
-    expansion = model.expansion if method.expansion is None else method.expansion
-    check_expansion(expansion)
-    point = subject.expansion_point(expansion)
-    with FitProgress(f"Fitting ({name})", progressbar) as progress:
-        outcome = method(subject.surface, PRIORS[model.prior], point, price, progress)
-    seconds = time.perf_counter() - started
-    status = judge_one_step(subject, outcome)
-    warn_one_step(status, subject, outcome, point)
-    attributes = {
-        "method": name,
-        "prior": model.prior,
-        "status": status,
-        "n_iterations": outcome.steps,
-        "seconds": seconds,
-        "expansion": str(point) if isinstance(point, str | int) else "a point of the user's",
-        "separable": int(outcome.quadratic.separates),
-        "directions": len(outcome.alpha),
-        "directions_kept": int(outcome.relevant.sum()),
-        "directions_dropped": outcome.eigen.dropped,
-        "smoothness": price,
-        "degrees_of_freedom": float(outcome.gamma.sum()),
-        "versions": versions(),
-    }
-    return outcome, attributes
-
-
-def _along_path(subject: Subject, method: Any, progressbar: bool) -> tuple[PathOutcome, dict[str, Any]]:
-    """Run a method on the L1 path and say what its user should know."""
-    started = time.perf_counter()
-    problem, name = subject.problem, registry.name_of(method)
-    same = twins(problem.design, np.flatnonzero(problem.free))
-    allowed = problem.free.copy()
-    allowed[[column for column, _, _ in same]] = False
-    if same:
-        _log.info(
-            "Columns that are the same up to sign were folded into one, which has the weight of all: %s.",
-            in_words(same, subject.names),
-        )
-    with FitProgress(f"Fitting ({name})", progressbar) as progress:
-        outcome = method(Path(problem, allowed), progress)
-    seconds = time.perf_counter() - started
-    warn_path(subject, outcome, name)
-    point = outcome.point
-    attributes = {
-        "method": name,
-        "prior": "jeffreys" if outcome.marginal else "laplace",
-        "status": outcome.status,
-        "n_iterations": outcome.iterations,
-        "seconds": seconds,
-        "separable": int(problem.separates(point.spot.eta)),
-        "violation": float(point.spot.residual),
-        "folded": json.dumps([subject.names[column] for column, _, _ in same]),
-        "conditional_on": "the support",
-        "curvature": "likelihood and marginal prior" if outcome.curved else "likelihood, lambda held",
-        "versions": versions(),
-    }
-    return outcome, attributes
-
-
-def _maximise(
-    subject: Subject, method: Any, objectives: list[Objective], progressbar: bool
-) -> tuple[Approximation, Outcome, dict[str, Any]]:
-    """Run an evidence method, at the first price that leaves enough of the data, and say what its user should know."""
-    started = time.perf_counter()
-    name, n = registry.name_of(method), subject.searched.design.n
-    with FitProgress(f"Fitting ({name})", progressbar) as progress:
-        for objective in objectives:
-            approximation = approximate(subject.searched, objective)
-            outcome = method(subject.searched, approximation, progress)
-            used = float(outcome.state.gamma.sum())
-            if used <= _GREEDY * n:
-                break
-    if objective.smoothness > objectives[0].smoothness:
-        _log.info(
-            "The kernels are narrow for so few rows: the pure method would use up the data, so a degree of freedom was "
-            "given a price of %.2f nats; smoothness=0 forces the pure method.",
-            objective.smoothness,
-        )
-    seconds = time.perf_counter() - started
-    status = judge(subject.searched, outcome)
-    warn(status, subject.searched, outcome, name)
-    attributes = {
-        "method": name,
-        "status": status,
-        "n_iterations": outcome.iterations,
-        "seconds": seconds,
-        "hyper": [objective.a, objective.b],
-        "smoothness": objective.smoothness,
-        "degrees_of_freedom": used,
-        "versions": versions(),
-    }
-    return approximation, outcome, attributes
 
 
 def _sample(

@@ -41,7 +41,7 @@ FITS: dict[str, dict[str, Any]] = {
 }
 _OWN = ("flat", "student_t", "cauchy")  # fits that also rank
 RANKINGS = (*_OWN, *RIVALS)
-_SOURCES = ("cauchy", "l1_svm")  # rankings that compare shapes with pixels
+_TWO, _MORE = ("cauchy", "l1_svm"), ("l1_svm",)  # rankings that compare shapes with pixels, by the number of classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,8 @@ class Fold:
         for name in RANKINGS:
             steps[f"curve-shapes-{name}"] = partial(self._curve, "shapes", f"fit-{name}")
         for source in ("pixels", "pooled"):
-            for name in _SOURCES:
+            # Beyond two classes a fit to both has thousands of weights, one a class and pixel: minutes each.
+            for name in _TWO if len(self._classes) == 2 else _MORE:
                 rank = self._fitted if name in FITS else self._ranked
                 steps[f"{source}-{name}"] = partial(rank, source, name)
                 steps[f"curve-{source}-{name}"] = partial(self._curve, source, f"{source}-{name}")
@@ -159,7 +160,7 @@ class Fold:
         """The order of another ranking."""
         columns: Columns = getattr(self, source)
         order = RIVALS[name](columns.matrix[~self.out], self._codes[~self.out], self.plan.random_seed)
-        return {"order": [columns.names[j] for j in order[: self._most].tolist()]}
+        return {"order": [columns.names[j] for j in order[: self._most].tolist()], "offered": len(columns.names)}
 
     def _curve(self, source: str, ranked: str, done: dict[str, Record]) -> Record:
         """Scores of the plain classifier on the first columns of a ranking, and its weights, over all classes."""

@@ -140,35 +140,27 @@ def _errors(plan: Plan, results: list[dict[str, Record]]) -> Figure:
 
 def _pixels(plan: Plan, results: list[dict[str, Record]]) -> Figure:
     """Shapes, pixels and both, for a ranking by evidence and by a 1-norm SVM; and what the pooled ones take first."""
-    figure, axes = _subplots(1, 3, 14.5, 4.4)
     table, share = curves(plan, results), shape_share(plan, results)
     names = share["ranking"].unique().tolist()
+    figure, axes = _subplots(1, len(names) + 1, 4.9 * (len(names) + 1), 4.4)
     for ax, name in zip(axes[0], names, strict=False):
         for i, (source, (colour, mark, words)) in enumerate(_SOURCES.items()):
             part = table[(table["source"] == source) & (table["ranking"] == name)]
             _curve(ax, part, colour, mark, words, i)
         ax.set_title(f"{_versus(plan)}, {RANKING_WORDS[name]}")
         _finish(ax, plan)
-    last = axes[0, 2]
+    last = axes[0, -1]
     for name in names:
         part, (colour, mark) = share[share["ranking"] == name], _LOOKS[name]
         percent = 100 * part["shapes"] / part["count"]
         last.plot(part["count"], percent, mark + "-", color=colour, label=RANKING_WORDS[name])
-    offered = _offered(results)
+    offered = np.mean([done["fit-l1_svm"]["offered"] / done["pooled-l1_svm"]["offered"] for done in results])
     last.axhline(100 * offered, color="black", lw=0.8, ls=":", label="of all features offered")
     last.set_title("shape features among the first of both pooled")
     _finish(last, plan)
     last.set_ylim(0, 102)
     last.set_ylabel("shape features (%)")
     return figure
-
-
-def _offered(results: list[dict[str, Record]]) -> float:
-    """Part of the pooled features that are shape features: a pixel has one weight a class, a shape feature one."""
-    classes = len(results[0]["anchors"]["anchors"])
-    shapes = np.array([done["fit-cauchy"]["offered"] for done in results])
-    pixels = np.array([done["pixels-cauchy"]["offered"] for done in results]) / classes
-    return float(np.mean(shapes / (shapes + pixels)))
 
 
 def _curve(ax: Axes, part: pd.DataFrame, colour: str, mark: str, label: str, i: int) -> None:

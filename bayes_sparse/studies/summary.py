@@ -160,13 +160,14 @@ def _gap_rows(gaps: pd.DataFrame) -> list[dict[str, str]]:
 def _share_rows(share: pd.DataFrame) -> list[dict[str, str]]:
     rows = []
     for name, part in share.groupby("ranking", sort=False):
-        found = {f"of {m}": f"{n:.1f}" for m, n in zip(part["count"], part["shapes"], strict=True)}
+        found = {f"of {m}": f"{n:.1f}" for m, n in zip(part["count"].to_list(), part["shapes"].to_list(), strict=True)}
         rows.append({"ranking": RANKING_WORDS[str(name)], **found})
     return rows
 
 
 def _with_error(values: pd.Series) -> str:
-    return f"{values.mean():.2f} ± {values.sem():.2f}"
+    numbers = values.to_numpy(dtype=float)
+    return f"{numbers.mean():.2f} ± {numbers.std(ddof=1) / np.sqrt(len(numbers)):.2f}"
 
 
 def _markdown(rows: list[dict[str, str]]) -> str:

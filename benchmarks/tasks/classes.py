@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ CONTESTANTS: dict[str, dict[str, Any]] = {
 
 
 def run(say: Callable[[str], None], seeds: int = 10) -> list[Row]:
-    """Rows of the digits (``seeds`` splits), of two small sets by cross-validation, and of many more weights than rows."""
+    """Rows of the digits (``seeds`` splits), of two small sets by cross-validation, and of more weights than rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bs.FitWarning)
         rows = digits(say, seeds)
@@ -33,6 +34,10 @@ def run(say: Callable[[str], None], seeds: int = 10) -> list[Row]:
         say("wide")
         rows += wide()
     return rows
+
+
+def fit(X: np.ndarray, y: np.ndarray, **settings: Any) -> Any:
+    return bs.fit("student_multinomial", (X, y), draws=0, progressbar=False, **settings)
 
 
 def score(tree: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
@@ -53,7 +58,7 @@ def digits(say: Callable[[str], None], seeds: int) -> list[Row]:
         train, test = train[:, varies], test[:, varies]
         for name, settings in CONTESTANTS.items():
             say(f"digits, split {seed + 1} of {seeds}, {name}")
-            seconds, tree = clock.once(lambda: bs.fit("student_multinomial", (train, y_train), draws=0, **settings))
+            seconds, tree = clock.once(partial(fit, train, y_train, **settings))
             evidence = tree["evidence"]
             kept = float(evidence["relevant"].sum())
             found[name].append((*score(tree, test, y_test), kept, seconds, evidence.attrs["status"]))
@@ -94,7 +99,7 @@ def small(name: str, load: Callable[..., Any]) -> list[Row]:
     for contestant, settings in CONTESTANTS.items():
         scores, seconds = [], []
         for train, test in StratifiedKFold(10, shuffle=True, random_state=0).split(X, y):
-            took, tree = clock.once(lambda: bs.fit("student_multinomial", (X[train], y[train]), draws=0, **settings))
+            took, tree = clock.once(partial(fit, X[train], y[train], **settings))
             seconds.append(took)
             scores.append((*score(tree, X[test], y[test]), float(tree["evidence"]["relevant"].sum())))
         error, loss, kept = np.mean(scores, axis=0)
@@ -112,8 +117,8 @@ def wide() -> list[Row]:
     for d in (400, 800, 1600):
         X = rng.normal(size=(200, d))
         y = np.argmax(2 * X[:, :5] + rng.gumbel(size=(200, 5)), axis=1)
-        seconds, tree = clock.once(lambda: bs.fit("student_multinomial", (X, y), draws=0, max_iterations=5))
-        peak = clock.peak_bytes(lambda: bs.fit("student_multinomial", (X, y), draws=0, max_iterations=2))
+        seconds, _ = clock.once(partial(fit, X, y, max_iterations=5))
+        peak = clock.peak_bytes(partial(fit, X, y, max_iterations=2))
         quality = {"K": float(5 * d), "peak MB": peak / 1e6, "K x K MB": 8 * (5 * d) ** 2 / 1e6}
         rows.append(Row("classes", f"n = 200, 5 x {d} weights, first 5 rounds", seconds=seconds, quality=quality))
     return rows
