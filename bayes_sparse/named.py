@@ -29,6 +29,7 @@ __all__ = [
     "bias_sd",
     "class_slices",
     "kept_precision",
+    "kept_weights",
     "named_subject",
     "observe",
     "standardised",
@@ -120,6 +121,14 @@ def kept_precision(data: Prepared, sd: float) -> FloatArray:
     return np.where(size > 0, size, 1.0) ** 2 / sd**2
 
 
+def kept_weights(data: Prepared, sd: float) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Which weights of all classes the user keeps, and their precisions; zero for the others."""
+    precision = np.zeros(len(data.names))
+    precision[data.kept] = kept_precision(data, sd)
+    times = len(weight_names(data)) // len(data.names)
+    return np.tile(data.kept, times), np.tile(precision, times)
+
+
 def _dense(Phi: Any) -> FloatArray:
     """Sparse features in full, as long as they are small."""
     n, M = Phi.shape
@@ -155,8 +164,8 @@ def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
 
 
 def _class_problem(data: Prepared, extra: FloatArray | None, sd: float) -> ClassProblem:
-    if data.kept.any() or data.offset.any():
-        raise ValueError("With several classes there is neither `keep` nor `offset`: leave them out.")
+    if data.offset.any():
+        raise ValueError("With several classes there is no `offset`: leave it out.")
     assert data.classes is not None
     C = len(data.classes)
     if data.own is None:
@@ -173,13 +182,15 @@ def _class_problem(data: Prepared, extra: FloatArray | None, sd: float) -> Class
         ]
     design = ClassDesign(tuple(designs))
     assert isinstance(data.likelihood, categorical)
-    return ClassProblem(design, data.y.astype(int), np.full(design.q, sd**-2.0), data.weights, data.likelihood)
+    kept, precision = kept_weights(data, sd)
+    fixed = np.append(precision[kept], np.full(design.q, sd**-2.0))
+    return ClassProblem(design, data.y.astype(int), fixed, data.weights, kept, data.likelihood)
 
 
 def _surface(problem: ClassProblem) -> Softmax | None:
-    """What one-step methods see: features that all classes share."""
+    """What one-step methods see: features that all classes share, none of them kept."""
     design = problem.design
-    if not design.shared:
+    if not design.shared or (problem.kept is not None and problem.kept.any()):
         return None
     return Softmax(design.designs[0], problem.y, design.classes, problem.fixed_precision, problem.weights)
 

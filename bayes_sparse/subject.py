@@ -118,8 +118,8 @@ class Subject:
             return self.other
         if self.classes is not None:
             raise ValueError(
-                "One-step methods take features that all classes share; features of each class's own are fitted by "
-                "method='sequential', 'mackay' or 'em'."
+                "With several classes one-step methods take features that all of them share, and no `keep`; others are "
+                "fitted by method='mackay', 'sequential' or 'em'."
             )
         return Linear.of_problem(self.problem, scale_free=self.scale_free)
 

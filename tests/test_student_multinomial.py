@@ -186,7 +186,7 @@ def test_features_that_do_not_fit_the_classes(features, said):
 def test_what_own_features_cannot_have():
     with pytest.raises(ValueError, match="take no kernels"):
         fit(OWN, Y, basis=bs.basis.rbf(width=1.0))
-    with pytest.raises(ValueError, match="features that all classes share"):
+    with pytest.raises(ValueError, match="features that all of them share"):
         fit(OWN, Y, method="revm")
     with pytest.raises(ValueError, match="only classes have features of their own"):
         fit(OWN, RNG.normal(size=N))
@@ -365,8 +365,8 @@ def test_separable_classes_are_told():
 def test_what_is_refused():
     with pytest.raises(ValueError, match="a categorical likelihood only"):
         fit(X, Y, likelihood="normal")
-    with pytest.raises(ValueError, match="neither `keep` nor `offset`"):
-        fit(X, Y, keep="x0")
+    with pytest.raises(ValueError, match="no `offset`: leave it out"):
+        fit(X, Y, offset=np.ones(N))
     with pytest.raises(ValueError, match="one class only"):
         fit(X, np.full(N, "amber"))
     with pytest.raises(ValueError, match="90 classes for 90 observations"):
@@ -375,6 +375,17 @@ def test_what_is_refused():
         bs.fit("jeffreys_laplace", (X, Y), likelihood="categorical")
     with pytest.raises(ValueError, match="no `offset`"):
         bs.predict(fit(X, Y, draws=0), X, offset=np.ones(N))
+
+
+@pytest.mark.parametrize("method", ["mackay", "sequential", "one_vs_rest"])
+def test_a_feature_that_is_kept(method):
+    noise = np.random.default_rng(1).normal(size=(N, 1))
+    wide = np.column_stack([X, noise])
+    free, kept = fit(wide, Y, method=method), fit(wide, Y, method=method, keep="x5")
+    assert bs.relevance(kept).xs("x5", level="basis")["relevant"].all()
+    assert not bs.relevance(free).xs("x5", level="basis")["relevant"].all()
+    own = np.array([f"x5[{label}]" for label in LABELS])
+    assert_allclose(kept["evidence"]["alpha"].sel(basis=own), noise.var() / 10.0**2, rtol=1e-9)
 
 
 def test_twins_are_named():

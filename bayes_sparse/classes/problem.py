@@ -34,10 +34,12 @@ class ClassProblem:
         The columns of all classes.
     y : int array (n,)
         Class of each observation.
-    fixed_precision : array (q,)
-        Prior precisions of the extra columns, which are not free.
+    fixed_precision : array
+        Prior precisions of the columns that are not free, in column order.
     weights : array (n,), optional
         A weight of 2 counts a row twice.
+    kept : bool array (M,), optional
+        Columns that are not free beside the extra ones.
     likelihood : categorical
         How predictors become probabilities; everything but draws from a fit is by softmax.
     theta, theta_bounds : array
@@ -48,6 +50,7 @@ class ClassProblem:
     y: NDArray[np.intp]
     fixed_precision: FloatArray
     weights: FloatArray | None = None
+    kept: NDArray[np.bool_] | None = None
     likelihood: categorical = field(default_factory=categorical)
     theta: FloatArray = field(default_factory=lambda: np.empty(0))
     theta_bounds: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
@@ -57,8 +60,11 @@ class ClassProblem:
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
-        """All but the extra columns."""
-        return np.arange(self.design.width) < self.design.M
+        """All but the extra columns and those kept."""
+        free = np.arange(self.design.width) < self.design.M
+        if self.kept is not None:
+            free[: self.design.M] &= ~self.kept
+        return free
 
     @cached_property
     def offset(self) -> FloatArray:
@@ -67,7 +73,8 @@ class ClassProblem:
 
     def precisions(self, index: IntArray, alpha: FloatArray, theta: FloatArray) -> FloatArray:
         """Precisions of the active columns: those given where free, those of the declaration where fixed."""
-        full = np.append(np.zeros(self.design.M), self.fixed_precision)
+        full = np.zeros(self.design.width)
+        full[~self.free] = self.fixed_precision
         return np.where(self.free[index], alpha, full[index])
 
     def active(self, index: IntArray) -> ClassActive:

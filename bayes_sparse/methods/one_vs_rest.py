@@ -76,11 +76,13 @@ class OneVsRest:
 
 def _against_the_rest(problem: ClassProblem, c: int) -> Problem:
     design, y = problem.design.designs[c], (problem.y == c).astype(float)
+    own = np.flatnonzero(problem.design.owner == c)
+    free = problem.free[own]
     return Problem(
         design=design,
         y=y,
-        free=np.arange(design.width) < design.M,
-        fixed_precision=problem.fixed_precision[c :: problem.design.classes],
+        free=free,
+        fixed_precision=problem.precisions(own, np.zeros(len(own)), problem.theta)[~free],
         pointwise=Pointwise(bernoulli(), y),
         offset=np.zeros(design.n),
         weights=problem.weights,

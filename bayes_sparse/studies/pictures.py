@@ -13,7 +13,7 @@ from bayes_sparse.studies.columns import NUMBERS
 from bayes_sparse.studies.contours import FloatArray
 from bayes_sparse.studies.plan import Plan
 from bayes_sparse.studies.results import Record
-from bayes_sparse.studies.summary import RANKING_WORDS, curves, fits, shape_share
+from bayes_sparse.studies.summary import FIT_WORDS, RANKING_WORDS, curves, fits, shape_share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +29,7 @@ _LOOKS = {
     "l1_svm": (GREY, "^"),
 }
 _SOURCES = {"shapes": (BLUE, "o", "shape features"), "pixels": (ORANGE, "s", "pixels"), "pooled": (_GREEN, "D", "both")}
+_FITS = ("flat", "cauchy")
 _PICTURED = ("cauchy", "mutual_information", "l1_svm")
 
 
@@ -52,7 +53,9 @@ def draw(plan: Plan, results: list[dict[str, Record]], output: Path) -> list[Pat
     figures = {
         "errors": _errors(plan, results),
         "pixels": _pixels(plan, results),
-        "weights": point_figure(results[0], [("the fit itself", results[0]["fit-flat"]["weights"])]),
+        "weights": point_figure(
+            results[0], [(_fit_title(name), results[0][f"fit-{name}"]["weights"]) for name in _FITS]
+        ),
     }
     for m in (20, 80):
         if m in plan.counts:
@@ -88,6 +91,7 @@ def point_figure(fold: dict[str, Record], rows: list[tuple[str, dict[str, float]
         for ax, anchor, value in zip(row, anchors, values, strict=True):
             _points(ax, anchor, value / top if top else value)
         row[0].set_ylabel(title, fontsize=10)
+    figure.supxlabel("size and colour: sizes of the standardised weights of a point, added", fontsize=8, color=GREY)
     return figure
 
 
@@ -99,7 +103,18 @@ def _points(ax: Axes, anchor: Record, size: FloatArray) -> None:
     last = np.argsort(size)
     last = last[size[last] > 0]
     x, y = points[last].T
-    ax.scatter(x, y, s=15 + 165 * size[last], c=size[last], cmap="inferno_r", vmin=-0.25, vmax=1.1, lw=0.5, ec="white")
+    ax.scatter(
+        x,
+        y,
+        s=15 + 165 * size[last],
+        c=size[last],
+        cmap="inferno_r",
+        vmin=-0.25,
+        vmax=1.1,
+        lw=0.5,
+        ec="white",
+        zorder=3,
+    )
     low, high = points.min(axis=0) - 2.0, points.max(axis=0) + 2.0
     middle, half = (low + high) / 2, float(np.max(high - low)) / 2
     ax.set_xlim(middle[0] - half, middle[0] + half)
@@ -116,6 +131,10 @@ def _first(plan: Plan, fold: dict[str, Record], m: int) -> list[tuple[str, dict[
     return [(f"first {m} by\n{_short(name)}", fold[f"curve-shapes-{name}"]["weights"][at]) for name in _PICTURED]
 
 
+def _fit_title(name: str) -> str:
+    return "all weights of\n" + FIT_WORDS[name].removesuffix(" (default)")
+
+
 def _short(name: str) -> str:
     return RANKING_WORDS[name].split(",")[0]
 
@@ -127,7 +146,7 @@ def _errors(plan: Plan, results: list[dict[str, Record]]) -> Figure:
     shapes = table[table["source"] == "shapes"]
     for i, (name, (colour, mark)) in enumerate(_LOOKS.items()):
         _curve(ax, shapes[shapes["ranking"] == name], colour, mark, RANKING_WORDS[name], i)
-    for name, mark, words in (("flat", "D", "flat prior"), ("cauchy", "P", "hyper=(0.5, 0.005)")):
+    for name, mark, words in zip(_FITS, "DP", ("flat prior", "hyper=(0.5, 0.005)"), strict=True):
         own = of_fits[of_fits["fit"] == name]
         error, kept = 100 * own["error"], own["kept"]
         label = f"the fit itself, {words}: {kept.mean():.0f} weights kept"

@@ -449,6 +449,6 @@ def test_two_classes_are_nearly_those_of_the_bernoulli():
 def test_several_labels_ask_for_the_likelihood():
     with pytest.raises(ValueError, match=r"3 labels.*'categorical' \(the model 'student_multinomial'"):
         bs.fit("ard_gaussian", (IRIS.data, SPECIES), method="revm")
-    for settings in ({"keep": "x0"}, {"offset": np.ones(150)}):
-        with pytest.raises(ValueError, match="neither `keep` nor `offset`"):
+    for settings, said in (({"keep": "x0"}, "no `keep`"), ({"offset": np.ones(150)}, "no `offset`")):
+        with pytest.raises(ValueError, match=said):
             bs.fit("ard_gaussian", (IRIS.data, SPECIES), method="revm", likelihood="categorical", **settings)
