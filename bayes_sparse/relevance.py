@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sparse.forward import taken_up
+
 __all__ = ["relevance", "unpruned"]
 
 
@@ -17,6 +19,7 @@ def relevance(
     *,
     space: Literal["weights", "eigen"] = "weights",
     by: Literal["weight", "feature"] = "weight",
+    order: Literal["strength", "forward"] = "strength",
 ) -> pd.DataFrame:
     """Basis functions by name, or directions by number, most relevant first.
 
@@ -28,6 +31,10 @@ def relevance(
         Of a one-step method: the weights, none of which is pruned, or the directions it chose among.
     by : "weight" or "feature"
         With several classes: a row for each feature and class, or for each feature, over all classes.
+    order : "strength" or "forward"
+        How the terms kept are ordered: by how large each is beside all others, in units of its sd; or by which would be
+        taken up first, second ... by a greedy search in the posterior. To select a given number of features the latter
+        is the better one.
 
     Returns
     -------
@@ -38,8 +45,9 @@ def relevance(
         column in units of lambda: 1 or -1 where the weight is not zero, and else how near it is to entering. With
         several classes there is also score, q^2 / s of the weights that were pruned, by which they are ordered: 1 would
         be worth keeping. By feature: the number of classes that keep it, the sum of their gammas, strength (the root of
-        the sum of (mean / sd)^2 over classes), the largest score, and relevant. Of directions: curvature h of the
-        likelihood, u at the expansion point, alpha, mode, mean and sd of u, gamma and relevant.
+        the sum of (mean / sd)^2 over classes), the largest score, and relevant. In the order "forward" there is
+        gain, what each added when it was taken up, in nats. Of directions: curvature h of the likelihood, u at the
+        expansion point, alpha, mode, mean and sd of u, gamma and relevant.
     """
     if "evidence" not in tree.children:
         raise ValueError(
@@ -56,10 +64,26 @@ def relevance(
         raise ValueError(f"`space` is 'weights' or 'eigen', got {space!r}.")
     if by not in ("weight", "feature"):
         raise ValueError(f"`by` is 'weight' or 'feature', got {by!r}.")
+    if order not in ("strength", "forward") or (one_step and order == "forward"):
+        raise ValueError(f"`order` is 'strength', or 'forward' for a fit that prunes weights, got {order!r}.")
     table = _weights(evidence) if one_step else _pruned(evidence)
-    if "of_class" not in evidence.coords:
-        return table
-    return _of_features(table, evidence) if by == "feature" else _by_class(table, evidence)
+    several = "of_class" in evidence.coords
+    names = pd.Series(evidence["basis"].to_numpy(), index=evidence["basis"].to_numpy())
+    owner = _owners(evidence)[0] if several and by == "feature" else names
+    if several and by == "feature":
+        table = _of_features(table, evidence)
+    if order == "forward":
+        table = _taken_up_first(table, taken_up(evidence, owner))
+    return _by_class(table, evidence) if several and by == "weight" else table
+
+
+def _taken_up_first(table: pd.DataFrame, gain: pd.Series) -> pd.DataFrame:
+    """The terms kept in another order, what each gained beside them."""
+    left = table.index[~table.index.isin(gain.index)]
+    out = table.loc[[*gain.index, *left]].copy()
+    out["gain"] = gain.reindex(out.index)
+    out.index.name = "basis"
+    return out
 
 
 def _pruned(evidence: xr.Dataset) -> pd.DataFrame:

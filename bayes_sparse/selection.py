@@ -337,9 +337,9 @@ class _Fold:
 
     def _ranked(self, tree: xr.DataTree) -> tuple[pd.DataFrame, list[str]]:
         if self.recipe.by_class:
-            table = relevance(tree)
+            table = relevance(tree, order="forward")
             return table, [f"{column}[{label}]" for column, label in table.index]
-        table = relevance(tree, by="feature")
+        table = relevance(tree, by="feature", order="forward")
         return table, [str(name) for name in table.index]
 
     def _by(self, rival: str) -> IntArray:

@@ -123,7 +123,7 @@ def test_own_error_is_that_of_a_fit_to_the_training_rows(path, data):
     assert path["own_error"][2] == np.mean(P["label"].to_numpy() != y[out])
     chosen = P["probability"].to_numpy()[np.arange(out.sum()), np.unique(y, return_inverse=True)[1][out]]
     np.testing.assert_allclose(path["own_log_loss"][2], -np.log(chosen).mean())
-    table = bs.relevance(fitted, by="feature")
+    table = bs.relevance(fitted, by="feature", order="forward")
     assert path["kept"][2] == table["relevant"].sum()
     assert path["order"].sel(ranking="evidence", fold=2).to_numpy().tolist() == table.index.to_list()
 
