@@ -23,6 +23,7 @@ __all__ = [
     "choose_likelihood",
     "choose_method",
     "choose_model",
+    "default_hyper",
     "with_settings",
 ]
 
@@ -84,6 +85,16 @@ def choose_method(
             f"bayes_sparse.methods, not {chosen!r}."
         )
     return chosen
+
+
+def default_hyper(model: Any, method: Any, hyper: tuple[float, float] | None) -> tuple[float, float] | None:
+    """The hyper-prior asked for, or the model's own where the method can use it; None for the flat one.
+
+    Rivals that glue binary machines together have the flat one.
+    """
+    if hyper is not None or isinstance(method, NUTS) or method.needs_flat_hyper or hasattr(method, "link"):
+        return hyper
+    return getattr(model, "default_hyper", None)
 
 
 def check_choices(model: Any, method: Any, hyper: tuple[float, float] | None) -> None:

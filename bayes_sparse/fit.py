@@ -21,6 +21,7 @@ from bayes_sparse.choices import (
     choose_likelihood,
     choose_method,
     choose_model,
+    default_hyper,
     with_settings,
 )
 from bayes_sparse.declared import declared_subject, nuts_of_declared
@@ -90,7 +91,7 @@ def fit(
         ``"linear"``, ``bs.basis.rbf(width=...)``, ``bs.basis.polynomial()`` ..., or an importable function.
     hyper : (float, float), optional
         Shape and rate of the Gamma prior on precisions. None: flat (0, 0) for evidence methods, a proper neighbour for
-        NUTS.
+        NUTS; for ``"student_multinomial"`` (1, 0.1) for both.
     smoothness : "auto" or float
         Cost of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
         stay rare (0 for one-step methods); 0 is the pure method.
@@ -137,6 +138,7 @@ def fit(
         chosen_model, choose_method(method, chosen_model, hyper, likelihood), settings, limits
     )
     check_choices(chosen_model, chosen, hyper)
+    hyper = default_hyper(chosen_model, chosen, hyper)
     likelihood = choose_likelihood(chosen_model, likelihood, chosen)
     if own and not (target is keep is offset is None and basis == "linear" and likelihood == "auto"):
         raise ValueError(
@@ -213,11 +215,12 @@ def _sample(
     """Sample the declaration of a named model."""
     if hyper is None and model.proper_hyper is not None:
         hyper = model.proper_hyper
-        _log.info(
-            "NUTS needs a proper prior on the precisions: Gamma(%g, %g) stands in for the flat one of the evidence "
-            "methods; hyper=(a, b) chooses another.",
-            *hyper,
-        )
+        if getattr(model, "default_hyper", None) is None:
+            _log.info(
+                "NUTS needs a proper prior on the precisions: Gamma(%g, %g) stands in for the flat one of the evidence "
+                "methods; hyper=(a, b) chooses another.",
+                *hyper,
+            )
     subject = model.subject(prepared)
     _warn_twins(subject)
     declaration = model.declare(prepared, hyper)

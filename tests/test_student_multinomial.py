@@ -29,14 +29,21 @@ def fit(X, y, **settings):
     return bs.fit("student_multinomial", (X, y), **{"draws": 200, "chains": 2, "random_seed": 1} | settings)
 
 
+@pytest.fixture(params=[None, (0.0, 0.0)], ids=["student", "limit"])
+def hyper(request):
+    """The model's own prior, and the papers' limit of it."""
+    return request.param
+
+
 # --- what a fit gives ---------------------------------------------------------------------------------------------
 
 
-def test_the_tree():
-    tree = fit(X, Y)
+def test_the_tree(hyper):
+    tree = fit(X, Y, hyper=hyper)
     evidence, posterior = tree["evidence"], tree["posterior"]
     assert evidence.attrs["status"] == "converged"
     assert evidence.attrs["method"] == "mackay"
+    assert evidence.attrs["hyper"] == list(hyper or (1.0, 0.1))
     assert evidence.sizes["basis"] == 3 * P
     assert evidence["basis"].to_numpy()[P] == "x0[blue]"
     assert evidence["of_class"].to_numpy().tolist() == np.repeat(LABELS, P).tolist()
@@ -112,7 +119,7 @@ def test_relevance_by_weight_and_by_feature():
 
 
 def test_a_pruned_weight_that_scores_below_one_does_not_pay():
-    table = bs.relevance(fit(X, Y))
+    table = bs.relevance(fit(X, Y, hyper=(0, 0)))
     assert (table["score"].dropna() < 1).mean() > 0.8  # MacKay's end is near the top of the evidence, not at it
 
 
@@ -321,7 +328,7 @@ def test_a_proper_prior_still_prunes(hyper):
 
 
 @QUIET
-@pytest.mark.parametrize(("load", "worst"), [(load_iris, 0.05), (load_wine, 0.05)])
+@pytest.mark.parametrize(("load", "worst"), [(load_iris, 0.08), (load_wine, 0.05)])
 def test_wine_and_iris_as_they_are(load, worst):
     table = load(as_frame=True)
     rows = np.arange(len(table.target)) % 3 > 0
@@ -332,17 +339,18 @@ def test_wine_and_iris_as_they_are(load, worst):
     assert np.mean(label.to_numpy() != names[~rows]) <= worst
 
 
-def test_digits():
+@pytest.mark.parametrize(("prior", "worst"), [(None, 0.055), ((0.0, 0.0), 0.060)])
+def test_digits(prior, worst):
     digits, y = load_digits(return_X_y=True)
     train, test, y_train, y_test = train_test_split(digits, y, train_size=1000, random_state=0)
     varies = train.std(axis=0) > 0
-    tree = bs.fit("student_multinomial", (train[:, varies], y_train), draws=0)
+    tree = bs.fit("student_multinomial", (train[:, varies], y_train), hyper=prior, draws=0)
     assert tree["evidence"].attrs["status"] == "converged"
     prediction = bs.predict(tree, test[:, varies])
-    assert np.mean(prediction["label"] != y_test) <= 0.060
+    assert np.mean(prediction["label"] != y_test) <= worst
     p = prediction["probability"].to_numpy()[np.arange(len(y_test)), y_test]
     assert -np.log(p).mean() < 0.22
-    assert tree["evidence"]["relevant"].sum() < 160
+    assert tree["evidence"]["relevant"].sum() < 220
 
 
 @QUIET
@@ -394,5 +402,5 @@ def test_twins_are_named():
 
 
 def test_ard_gaussian_with_several_classes_is_the_same_fit():
-    one, two = fit(X, Y), bs.fit("ard_gaussian", (X, Y), likelihood="categorical", draws=0)
+    one, two = fit(X, Y, hyper=(0, 0)), bs.fit("ard_gaussian", (X, Y), likelihood="categorical", draws=0)
     assert_allclose(one["evidence"]["log_evidence"], two["evidence"]["log_evidence"], rtol=1e-12)

@@ -1,5 +1,6 @@
 """Draw the pictures of the documents: ``python docs/pictures/make.py``."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib as mpl
@@ -8,6 +9,8 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 
 import bayes_sparse as bs
 
@@ -84,7 +87,42 @@ def jeffreys_laplace() -> None:
     figure.savefig(HERE / "jeffreys_laplace.png", dpi=80)
 
 
+def student_multinomial() -> None:
+    """The weights that ten digits keep, on their mean images, and the strength of each pixel over all digits."""
+    pixels, digit = load_digits(return_X_y=True, as_frame=True)
+    X, _, y, _ = train_test_split(pixels, digit, train_size=1000, random_state=0)
+    tree = bs.fit("student_multinomial", (X.loc[:, X.std() > 0], y), draws=0)
+    effect = tree["evidence"]["mean"].to_numpy() * tree["constant_data"]["basis_scale"].to_numpy()
+    names, owner = tree["evidence"]["of_column"].to_numpy(), tree["evidence"]["of_class"].to_numpy()
+
+    figure = plt.figure(figsize=(13, 4.3), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=[2.2, 1])
+    axes = left.subplots(2, 5)
+    for c, ax in enumerate(axes.flat):
+        ax.imshow(X[y == c].mean().to_numpy().reshape(8, 8), cmap="Greys", alpha=0.3)
+        weights = _image(names[owner == c], effect[owner == c])
+        drawn = ax.imshow(np.where(weights == 0, np.nan, weights), cmap="RdBu_r", vmin=-3, vmax=3)
+        ax.set(title=f"{c}: {np.sum(weights != 0)} kept", xticks=[], yticks=[])
+    left.colorbar(drawn, ax=axes, label="effect of one sd", extend="both")
+    features = bs.relevance(tree, by="feature")
+    ax = right.subplots()
+    strength = ax.imshow(_image(features.index, features["strength"]), cmap="Oranges")
+    ax.set(title="strength of each pixel over all digits", xticks=[], yticks=[])
+    right.colorbar(strength, ax=ax)
+    figure.savefig(HERE / "student_multinomial.png", dpi=80)
+
+
+def _image(names: Iterable[str], values: Iterable[float]) -> np.ndarray:
+    """Values of some pixels, named "pixel_row_column", as an 8 x 8 image, zero elsewhere."""
+    out = np.zeros((8, 8))
+    for name, value in zip(names, values, strict=True):
+        _, row, column = name.split("_")
+        out[int(row), int(column)] = value
+    return out
+
+
 if __name__ == "__main__":
     readme()
     revm()
     jeffreys_laplace()
+    student_multinomial()

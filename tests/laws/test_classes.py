@@ -29,6 +29,7 @@ def data(seed, n=60, p=4):
 def fitted(method, X, y, **settings):
     # EM takes its time, and is here to be compared with
     limit = {"max_iterations": 60} if method == "em" else {}
+    settings = {"hyper": (0.0, 0.0)} | settings
     return bs.fit("student_multinomial", (X, y), method=method, draws=0, progressbar=False, **limit, **settings)
 
 
