@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-__all__ = ["FitProgress"]
+__all__ = ["FitProgress", "quiet"]
 
 _PATIENCE = 1.0  # seconds before anything is shown
 
@@ -52,3 +56,17 @@ class FitProgress:
             self._bar.add_task(self._title)
             self._bar.start()
         self._bar.update(self._bar.task_ids[0], description=text)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No word of the fits made inside, whose endings are reported in another way."""
+    log = logging.getLogger("bayes_sparse")
+    level = log.level
+    log.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            yield
+    finally:
+        log.setLevel(level)

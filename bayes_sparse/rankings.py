@@ -22,7 +22,9 @@ from bayes_sparse.newton import climb
 from bayes_sparse.one_step.isotropic import evidence_ridge
 from bayes_sparse.surfaces import Softmax
 
-__all__ = ["RIVALS", "Plain", "l1_svm", "mutual_information", "plain_classifier", "sklearn"]
+__all__ = ["IN_WORDS", "RIVALS", "Plain", "l1_svm", "mutual_information", "plain_classifier", "sklearn"]
+
+IN_WORDS = {"mutual_information": "mutual information", "l1_svm": "1-norm SVM"}
 
 _BIAS_SD = 10.0  # log odds beyond twenty are nobody's
 _WIDEST, _STEPS = 1e3, 31  # the penalties of the 1-norm SVM: largest by smallest, and how many

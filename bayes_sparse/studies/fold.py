@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from numpy.typing import NDArray
 
 from bayes_sparse.fit import fit
@@ -29,7 +30,7 @@ from bayes_sparse.studies.features import ShapeFeatures, shape_features
 from bayes_sparse.studies.plan import Plan
 from bayes_sparse.studies.results import Record
 
-__all__ = ["FITS", "RANKINGS", "Fold", "Step"]
+__all__ = ["FITS", "OWN", "RANKINGS", "Fold", "Step", "first_names"]
 
 type Step = Callable[[dict[str, Record]], Record]  # given what earlier steps found
 
@@ -39,9 +40,16 @@ FITS: dict[str, dict[str, Any]] = {
     "cauchy": {"hyper": (0.5, 0.005)},
     "one_vs_rest": {"method": "one_vs_rest"},
 }
-_OWN = ("flat", "student_t", "cauchy")  # fits that also rank
-RANKINGS = (*_OWN, *RIVALS)
-_TWO, _MORE = ("cauchy", "l1_svm"), ("l1_svm",)  # rankings that compare shapes with pixels, by the number of classes
+# Rankings by a fit: which one, and in which order of `relevance`.
+OWN: dict[str, tuple[str, str]] = {
+    "flat": ("flat", "forward"),
+    "flat_strength": ("flat", "strength"),
+    "student_t": ("student_t", "forward"),
+    "cauchy": ("cauchy", "forward"),
+    "cauchy_strength": ("cauchy", "strength"),
+}
+RANKINGS = (*OWN, *RIVALS)
+_TWO, _MORE = ("cauchy_strength", "l1_svm"), ("l1_svm",)  # that compare shapes with pixels, by the number of classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +85,13 @@ class Fold:
         for name in RIVALS:
             steps[f"fit-{name}"] = partial(self._ranked, "shapes", name)
         for name in RANKINGS:
-            steps[f"curve-shapes-{name}"] = partial(self._curve, "shapes", f"fit-{name}")
+            steps[f"curve-shapes-{name}"] = partial(self._curve, "shapes", f"fit-{_origin(name)[0]}", name)
         for source in ("pixels", "pooled"):
             # Beyond two classes a fit to both has thousands of weights, one a class and pixel: minutes each.
             for name in _TWO if len(self._classes) == 2 else _MORE:
-                rank = self._fitted if name in FITS else self._ranked
-                steps[f"{source}-{name}"] = partial(rank, source, name)
-                steps[f"curve-{source}-{name}"] = partial(self._curve, source, f"{source}-{name}")
+                rank = self._fitted if name in OWN else self._ranked
+                steps[f"{source}-{name}"] = partial(rank, source, _origin(name)[0])
+                steps[f"curve-{source}-{name}"] = partial(self._curve, source, f"{source}-{name}", name)
         return steps
 
     @cached_property
@@ -152,9 +160,12 @@ class Fold:
             "status": str(evidence.attrs["status"]),
             "iterations": int(evidence.attrs["n_iterations"]),
             "seconds": seconds,
-            "order": [str(column) for column in relevance(tree, by="feature").index[: self._most]],
+            **{order: self._order(tree, order) for order in ("forward", "strength")},
             "weights": {str(column): float(weight) for column, weight in weights[weights > 0].items()},
         }
+
+    def _order(self, tree: xr.DataTree, order: Any) -> list[str]:
+        return [str(column) for column in relevance(tree, by="feature", order=order).index[: self._most]]
 
     def _ranked(self, source: str, name: str, _: dict[str, Record]) -> Record:
         """The order of another ranking."""
@@ -162,12 +173,12 @@ class Fold:
         order = RIVALS[name](columns.matrix[~self.out], self._codes[~self.out], self.plan.random_seed)
         return {"order": [columns.names[j] for j in order[: self._most].tolist()], "offered": len(columns.names)}
 
-    def _curve(self, source: str, ranked: str, done: dict[str, Record]) -> Record:
+    def _curve(self, source: str, ranked: str, ranking: str, done: dict[str, Record]) -> Record:
         """Scores of the plain classifier on the first columns of a ranking, and its weights, over all classes."""
         columns: Columns = getattr(self, source)
-        order, found, weights = done[ranked]["order"], [], []
+        names, found, weights = first_names(done[ranked], ranking), [], []
         for m in self.plan.counts:
-            first = order[:m]
+            first = names[:m]
             X = columns.matrix[:, [columns.names.index(name) for name in first]]
             machine = plain_classifier(X[~self.out], self._codes[~self.out], len(self._classes))
             found.append(self._scores(machine.log_probability(X[self.out])))
@@ -184,6 +195,17 @@ class Fold:
         truth = self._codes[self.out]
         own = log_p[np.arange(len(truth)), truth]
         return {"error": float(np.mean(log_p.argmax(axis=1) != truth)), "log_loss": -float(np.mean(own))}
+
+
+def first_names(ranked: Record, ranking: str) -> list[str]:
+    """The first features of a ranking, best first, from the step that made it."""
+    names: list[str] = ranked[_origin(ranking)[1]]
+    return names
+
+
+def _origin(ranking: str) -> tuple[str, str]:
+    """The fit or rival behind a ranking, and which of its orders it is."""
+    return OWN.get(ranking, (ranking, "order"))
 
 
 @contextmanager

@@ -166,13 +166,13 @@ def _pixels(plan: Plan, results: list[dict[str, Record]]) -> Figure:
         for i, (source, (colour, mark, words)) in enumerate(_SOURCES.items()):
             part = table[(table["source"] == source) & (table["ranking"] == name)]
             _curve(ax, part, colour, mark, words, i)
-        ax.set_title(f"{_versus(plan)}, {RANKING_WORDS[name]}")
+        ax.set_title(f"{_versus(plan)}, by {_short(name)}")
         _finish(ax, plan)
     last = axes[0, -1]
     for name in names:
-        part, (colour, mark) = share[share["ranking"] == name], _LOOKS[name]
+        part, (colour, mark) = share[share["ranking"] == name], _LOOKS[name.removesuffix("_strength")]
         percent = 100 * part["shapes"] / part["count"]
-        last.plot(part["count"], percent, mark + "-", color=colour, label=RANKING_WORDS[name])
+        last.plot(part["count"], percent, mark + "-", color=colour, label=f"by {_short(name)}")
     offered = np.mean([done["fit-l1_svm"]["offered"] / done["pooled-l1_svm"]["offered"] for done in results])
     last.axhline(100 * offered, color="black", lw=0.8, ls=":", label="of all features offered")
     last.set_title("shape features among the first of both pooled")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayes_sparse.studies.fold import FITS, RANKINGS
+from bayes_sparse.studies.fold import FITS, OWN, RANKINGS, first_names
 from bayes_sparse.studies.plan import Plan
 from bayes_sparse.studies.results import Record, write_whole
 
@@ -23,8 +23,10 @@ FIT_WORDS = {
 }
 RANKING_WORDS = {
     "flat": "evidence, flat prior",
+    "flat_strength": "evidence, flat prior, by |mean| / sd",
     "student_t": "evidence, hyper=(1, 0.1)",
     "cauchy": "evidence, hyper=(0.5, 0.005)",
+    "cauchy_strength": "evidence, hyper=(0.5, 0.005), by |mean| / sd",
     "mutual_information": "mutual information",
     "l1_svm": "1-norm SVM",
 }
@@ -62,8 +64,8 @@ def differences(table: pd.DataFrame) -> pd.DataFrame:
     """Error of each ranking by evidence less that of each other one, fold by fold: mean and standard error."""
     shapes = table[table["source"] == "shapes"].pivot_table(index=["count", "fold"], columns="ranking", values="error")
     rows = []
-    for own in (name for name in RANKINGS if name in FITS):
-        for rival in (name for name in RANKINGS if name not in FITS):
+    for own in OWN:
+        for rival in (name for name in RANKINGS if name not in OWN):
             gap = (shapes[own] - shapes[rival]).groupby("count").agg(["mean", "sem"])
             rows += [{"ranking": own, "rival": rival, "count": m, **row} for m, row in gap.to_dict("index").items()]
     return pd.DataFrame(rows)
@@ -73,9 +75,11 @@ def shape_share(plan: Plan, results: Results) -> pd.DataFrame:
     """How many of the first features of the pooled rankings are shape features; mean over folds."""
     rows = []
     for step in (name for name in results[0] if name.startswith("pooled-")):
+        ranking = step.removeprefix("pooled-")
+        orders = [first_names(done[step], ranking) for done in results]
         for m in plan.counts:
-            shapes = [sum(not name.startswith("pixel") for name in done[step]["order"][:m]) for done in results]
-            rows.append({"ranking": step.removeprefix("pooled-"), "count": m, "shapes": float(np.mean(shapes))})
+            shapes = [sum(not name.startswith("pixel") for name in order[:m]) for order in orders]
+            rows.append({"ranking": ranking, "count": m, "shapes": float(np.mean(shapes))})
     return pd.DataFrame(rows)
 
 

@@ -46,7 +46,7 @@ def test_every_step_of_every_fold_is_stored(place, results):
         files = {path.stem for path in (place / "out" / "0-1" / f"fold{k + 1}").glob("*.json")}
         assert files == set(done)
         assert {f"fit-{name}" for name in FITS} | {f"curve-shapes-{name}" for name in RANKINGS} <= files
-        assert {"anchors", "curve-pixels-l1_svm", "curve-pooled-cauchy"} <= files
+        assert {"anchors", "curve-pixels-l1_svm", "curve-pooled-cauchy_strength"} <= files
 
 
 def test_a_finished_run_computes_nothing(place, results, monkeypatch):
@@ -61,24 +61,24 @@ def test_a_finished_run_computes_nothing(place, results, monkeypatch):
 def test_a_stopped_run_goes_on_where_it_was(tmp_path, place, results, monkeypatch):
     calls, compute = [], Fold._curve
 
-    def stop(self, source, ranked, done):
+    def stop(self, source, ranked, ranking, done):
         calls.append(ranked)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return compute(self, source, ranked, done)
+        return compute(self, source, ranked, ranking, done)
 
     monkeypatch.setattr(Fold, "_curve", stop)
     images = (IMAGES, LABELS)
     with pytest.raises(KeyboardInterrupt):
         digits.run(SMALL, tmp_path, digits=images, cache=place / "cache", progressbar=False)
     stored = {path.name for path in (tmp_path / "0-1" / "fold1").iterdir()}
-    assert "curve-shapes-student_t.json" in stored
-    assert "curve-shapes-cauchy.json" not in stored
+    assert "curve-shapes-flat_strength.json" in stored
+    assert "curve-shapes-student_t.json" not in stored
     monkeypatch.setattr("bayes_sparse.studies.fold.FITS", {})  # a fit that was made again would fail
     monkeypatch.setattr(Fold, "_curve", compute)
     fold = Fold(SMALL, *images, stratified(LABELS, 2, 0) == 0, 1, place / "cache")
     done = {path.stem: json.loads(path.read_text())["result"] for path in (tmp_path / "0-1" / "fold1").iterdir()}
-    assert fold.steps()["curve-shapes-cauchy"](done) == results[0]["curve-shapes-cauchy"]
+    assert fold.steps()["curve-shapes-student_t"](done) == results[0]["curve-shapes-student_t"]
 
 
 def test_other_plans_are_other_results(tmp_path):
@@ -109,7 +109,7 @@ def test_rows_held_out_decide_nothing(place, results, tmp_path):
     for name in steps:
         done[name] = steps[name](done)
     for name, found in done.items():
-        same = {"anchors", "kept", "order", "weights", "status"} & set(found)
+        same = {"anchors", "kept", "order", "forward", "strength", "weights", "status"} & set(found)
         assert same, name
         for key in same:
             _close(found[key], results[0][name][key])

@@ -7,40 +7,28 @@ held out, so that only the order of the features differs (Zhang & Malik 2005, fi
 
 from __future__ import annotations
 
-import json
-import logging
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from bayes_sparse import basis as bases
-from bayes_sparse import likelihoods
-from bayes_sparse.class_features import class_features_of
-from bayes_sparse.data import features_of, in_words, plain_labels
 from bayes_sparse.design import FloatArray, IntArray, column_moments
 from bayes_sparse.fit import fit
-from bayes_sparse.plots import BLUE, GREY, ORANGE, axes_or_new
 from bayes_sparse.predict import predict
-from bayes_sparse.progress import FitProgress
-from bayes_sparse.rankings import RIVALS, plain_classifier, sklearn
+from bayes_sparse.progress import FitProgress, quiet
+from bayes_sparse.rankings import IN_WORDS, RIVALS, plain_classifier, sklearn
 from bayes_sparse.relevance import relevance
+from bayes_sparse.selection.recipe import Columns, Recipe, codes_of, columns_of, recipe_of
 from bayes_sparse.settings import count
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["plot_selection", "selection_path"]
+__all__ = ["selection_path"]
 
 _LADDER = (1, 2, 5, 10)  # the first counts; then each is twice the last
 _OWN = "evidence"
-_IN_WORDS = {"mutual_information": "mutual information", "l1_svm": "1-norm SVM"}
 
 
 def selection_path(
@@ -91,9 +79,9 @@ def selection_path(
     class's own, each is a column by itself, named "column[class]". Folds share most of their training rows, so the
     standard errors are rough.
     """
-    recipe = _recipe(tree)
-    columns = _columns(tree, recipe, X)
-    codes, classes = _codes(tree, y, len(columns.matrix))
+    recipe = recipe_of(tree)
+    columns = columns_of(tree, recipe, X)
+    codes, classes = codes_of(tree, y, len(columns.matrix))
     folds = count("folds", folds, 2)
     held_out = _split(codes, classes, folds, random_seed)
     tried = _counts(counts, len(columns.names))
@@ -117,116 +105,6 @@ def selection_path(
         features=len(columns.names),
         not_converged=int(np.sum(status == "max_iterations")),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Recipe:
-    """What the tree says of its fit: arguments of `fit`, and the columns, or those of each class."""
-
-    arguments: dict[str, Any]
-    attributes: dict[str, Any]
-    basis: bases.Basis
-    columns: list[Any]
-
-    @property
-    def by_class(self) -> bool:
-        return bool(self.columns) and isinstance(self.columns[0], list)
-
-
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """The features side by side; with features of each class's own, the label and the plain name of each column."""
-
-    matrix: FloatArray
-    names: NDArray[Any]
-    labels: list[Any] | None = None
-    plain: list[str] | None = None
-
-    def table(self, rows: NDArray[np.bool_], chosen: IntArray) -> Any:
-        """Some rows and columns in the form that `fit` and `predict` take."""
-        if self.labels is None or self.plain is None:
-            return pd.DataFrame(self.matrix[np.ix_(rows, chosen)], columns=self.names[chosen])
-        own: dict[Any, list[int]] = {label: [] for label in dict.fromkeys(self.labels)}
-        for j in chosen.tolist():
-            own[self.labels[j]].append(j)
-        plain = self.plain
-        return {
-            label: pd.DataFrame(self.matrix[np.ix_(rows, js)], columns=[plain[j] for j in js])
-            for label, js in own.items()
-        }
-
-
-def _recipe(tree: xr.DataTree) -> _Recipe:
-    """Read model, method and settings off the tree, refusing what has no features to select or no classes."""
-    if not isinstance(tree, xr.DataTree) or "bayes_sparse" not in tree.attrs:
-        raise TypeError("selection_path takes a tree from bayes_sparse.fit; this has no 'bayes_sparse' attribute.")
-    settings = json.loads(tree.attrs["bayes_sparse"])
-    if settings["model"] == "declared":
-        raise ValueError("selection_path fits a named model anew; a pm.Model of your own it cannot.")
-    likelihood = likelihoods.from_settings(settings["likelihood"])
-    if likelihood.name not in ("bernoulli", "categorical"):
-        raise ValueError(
-            f"selection_path counts rows put into the wrong class, and this tree is a regression ({likelihood.name})."
-        )
-    basis = bases.from_settings(settings["basis"])
-    if basis.kernel:
-        raise ValueError("The basis functions of this tree are kernels on the rows: they come and go with the folds.")
-    if "evidence" not in tree.children or "direction" in tree["evidence"].dims:
-        raise ValueError(
-            "selection_path needs a fit that ranks features: an evidence method on the weights themselves."
-        )
-    found = tree["evidence"].attrs
-    arguments = {
-        "model": settings["model"],
-        "method": found["method"],
-        "likelihood": likelihood,
-        "basis": bases.precomputed(bias=basis.bias, standardise=basis.standardise),
-        "bias_sd": settings["bias_sd"],
-    }
-    hyper = tuple(float(value) for value in found.get("hyper", ()))
-    if any(hyper):
-        arguments["hyper"] = hyper
-    if "smoothness" in found:
-        arguments["smoothness"] = float(found["smoothness"])
-    attributes = {name: found[name] for name in ("method", "hyper", "smoothness") if name in found}
-    return _Recipe(arguments, {"model": settings["model"], **attributes}, basis, settings["columns"])
-
-
-def _columns(tree: xr.DataTree, recipe: _Recipe, X: Any) -> _Columns:
-    """Basis functions of all rows: each depends on its own row alone, so nothing is learnt from the rows held out."""
-    evidence: Any = tree["evidence"].to_dataset()
-    names = evidence["basis"].to_numpy().astype(str)
-    if not recipe.by_class:
-        Phi = _expanded(features_of(X, recipe.columns)[0], recipe.basis)
-        if "of_column" in evidence.coords:
-            names = evidence["of_column"].to_numpy().astype(str)[: Phi.shape[1]]  # all classes have the same
-        return _Columns(Phi, names)
-    parts = class_features_of(X, tree["constant_data"]["class"].to_numpy(), recipe.columns)[0]
-    return _Columns(
-        np.hstack([_expanded(part, recipe.basis) for part in parts]),
-        names,
-        evidence["of_class"].to_numpy().tolist(),
-        evidence["of_column"].to_numpy().astype(str).tolist(),
-    )
-
-
-def _expanded(X: Any, basis: bases.Basis) -> FloatArray:
-    dense = X if isinstance(X, np.ndarray) else X.toarray()
-    return np.asarray(basis.matrix(dense, None), dtype=float)
-
-
-def _codes(tree: xr.DataTree, y: Any, n: int) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Class of each row as a number, and the labels, which must be those of the fit."""
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.shape != (n,):
-        raise ValueError(f"`y` must be one label a row of X, which has {n} rows; it has the shape {values.shape}.")
-    classes, codes = np.unique(plain_labels(values), return_inverse=True)
-    known = tree["constant_data"]["class"].to_numpy()
-    if sorted(map(str, classes)) != sorted(map(str, known)):
-        raise ValueError(f"`y` must have the classes of the fit ({in_words(known)}); it has {in_words(classes)}.")
-    return codes.astype(np.intp), classes
 
 
 def _split(codes: NDArray[np.intp], classes: NDArray[Any], folds: int, random_seed: int) -> NDArray[np.intp]:
@@ -265,26 +143,12 @@ def _rivals(rivals: Sequence[str]) -> list[str]:
     return chosen
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No word of the fits inside folds: how they ended is in the result."""
-    log = logging.getLogger("bayes_sparse")
-    level = log.level
-    log.setLevel(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            yield
-    finally:
-        log.setLevel(level)
-
-
 @dataclass(frozen=True, eq=False)
 class _Fold:
     """One split of the rows; nothing but scores ever sees the rows held out."""
 
-    recipe: _Recipe
-    columns: _Columns
+    recipe: Recipe
+    columns: Columns
     codes: NDArray[np.intp]
     classes: NDArray[Any]
     out: NDArray[np.bool_]
@@ -296,7 +160,7 @@ class _Fold:
         own, variables = self._own()
         orders = {_OWN: own}
         for name in rankings[1:]:
-            say(f"ranking by {_IN_WORDS[name]}")
+            say(f"ranking by {IN_WORDS[name]}")
             orders[name] = self._by(name)
         scores: dict[frozenset[int], tuple[float, float]] = {}
         found = np.empty((len(rankings), len(counts), 2))
@@ -319,7 +183,7 @@ class _Fold:
         """The fit's order of all columns, and how it predicts."""
         inside = self._telling() if self.recipe.basis.bias else np.arange(len(self.columns.names))
         labels = self.classes[self.codes]
-        with _quiet():
+        with quiet():
             arguments = {**self.recipe.arguments, "draws": 0, "progressbar": False}
             tree = fit(data=(self.columns.table(~self.out, inside), labels[~self.out]), **arguments)
             predicted = predict(tree, self.columns.table(self.out, inside), random_seed=self.random_seed)
@@ -372,52 +236,3 @@ def _differences(error: xr.DataArray) -> dict[str, xr.DataArray]:
     gap = error.sel(ranking=_OWN, drop=True) - error.isel(ranking=slice(1, None)).rename(ranking="rival")
     gap = gap.transpose("rival", "count", "fold")
     return {"difference": gap.mean("fold"), "difference_se": gap.std("fold", ddof=1) / np.sqrt(gap.sizes["fold"])}
-
-
-def plot_selection(path: xr.Dataset, *, ax: Axes | None = None) -> Axes:
-    """Error against the number of features, a line a ranking with one standard error, and the fit's own error.
-
-    Parameters
-    ----------
-    path : xarray.Dataset
-        From `selection_path`.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
-    if not isinstance(path, xr.Dataset) or "own_error" not in path:
-        raise TypeError("plot_selection draws what bs.selection_path returns; this is something else.")
-    ax = axes_or_new(ax)
-    counts, root = path["count"].to_numpy(), np.sqrt(path.sizes["fold"])
-    for i, name in enumerate(path["ranking"].to_numpy().tolist()):
-        error = 100 * path["error"].sel(ranking=name)
-        mean, se = error.mean("fold").to_numpy(), error.std("fold", ddof=1).to_numpy() / root
-        colour = (BLUE, ORANGE, GREY)[i % 3]
-        label = _IN_WORDS.get(name, f"this fit's order ({path.attrs['method']})")
-        ax.plot(counts, mean, "os^"[i % 3] + "-", color=colour, lw=1.5, ms=5, label=label, zorder=4 - i)
-        ax.fill_between(counts, mean - se, mean + se, color=colour, alpha=0.15, lw=0)
-    own, kept = 100 * path["own_error"].to_numpy(), path["kept"].to_numpy()
-    fewest, most = int(kept.min()), int(kept.max())
-    ax.errorbar(
-        max(kept.mean(), 0.5),  # zero has no place on this axis
-        own.mean(),
-        yerr=own.std(ddof=1) / root,
-        xerr=[[kept.mean() - fewest], [most - kept.mean()]],
-        fmt="D",
-        color="black",
-        ms=6,
-        lw=1.2,
-        label=f"the fit itself, {fewest if fewest == most else f'{fewest} to {most}'} kept",
-    )
-    ax.set_xscale("log")
-    ax.set_xticks(counts, [str(m) for m in counts])
-    ax.minorticks_off()
-    ax.set_ylim(bottom=0.0)
-    ax.set_xlabel("number of features")
-    ax.set_ylabel("held-out error (%)")
-    ax.set_title(f"{path.attrs['folds']}-fold cross-validation, with one standard error")
-    ax.legend(frameon=False)
-    return ax
