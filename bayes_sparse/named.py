@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
@@ -31,6 +32,7 @@ __all__ = [
     "kept_precision",
     "kept_weights",
     "named_subject",
+    "normal_weights",
     "observe",
     "standardised",
     "weight_names",
@@ -84,6 +86,20 @@ def standardised(data: Prepared) -> FloatArray:
     if data.shift is not None:
         Phi = Phi - data.shift
     return Phi if data.scale is None else Phi / data.scale
+
+
+def normal_weights(data: Prepared, hyper: tuple[float, float], sd: float, *, centred: bool) -> Any:
+    """Precisions and normal weights of a declaration, inside its model context: the weights.
+
+    ``w ~ Normal(0, 1/sqrt(alpha))`` directly if centred, else ``w = z / sqrt(alpha)`` with standard normal z.
+    """
+    kept, known = kept_weights(data, sd)
+    alpha = pm.Gamma("alpha", *hyper, dims="basis")
+    precision: Any = alpha if not kept.any() else pt.switch(kept, known, alpha)
+    if centred:
+        return pm.Normal("w", 0.0, tau=precision, dims="basis")
+    z = pm.Normal("z", 0.0, 1.0, dims="basis")
+    return pm.Deterministic("w", z / pt.sqrt(precision), dims="basis")
 
 
 def observe(data: Prepared, eta: Any) -> None:

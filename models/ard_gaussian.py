@@ -17,12 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 
 from bayes_sparse.models.student_multinomial import StudentMultinomial
-from bayes_sparse.named import bias_sd, kept_precision, named_subject, observe, standardised
+from bayes_sparse.named import bias_sd, named_subject, normal_weights, observe, standardised
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.subject import Subject
 
@@ -69,16 +67,8 @@ class ARDGaussian:
             return StudentMultinomial(self.bias_sd).declare(data, hyper, centred=centred)
         sd = bias_sd(data, self.bias_sd)
         coords: dict[str, Any] = {data.table.obs_dim: data.table.rows, "basis": data.names}
-        known = np.zeros(len(data.names))
-        known[data.kept] = kept_precision(data, sd)
         with pm.Model(coords=coords) as model:
-            alpha = pm.Gamma("alpha", *hyper, dims="basis")
-            precision: Any = alpha if not data.kept.any() else pt.switch(data.kept, known, alpha)
-            if centred:
-                w = pm.Normal("w", 0.0, tau=precision, dims="basis")
-            else:
-                z = pm.Normal("z", 0.0, 1.0, dims="basis")
-                w = pm.Deterministic("w", z / pt.sqrt(precision), dims="basis")
+            w = normal_weights(data, hyper, sd, centred=centred)
             eta = data.offset + pm.math.dot(standardised(data), w)
             if data.basis.bias:
                 eta = eta + pm.Normal("bias", 0.0, sd)

@@ -16,12 +16,12 @@ NUTS refuses.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayes_sparse.named import bias_sd, class_slices, kept_weights, named_subject, observe, standardised, weight_names
+from bayes_sparse.named import bias_sd, class_slices, named_subject, normal_weights, observe, standardised, weight_names
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.subject import Subject
 
@@ -71,14 +71,7 @@ class StudentMultinomial:
         assert data.classes is not None
         coords = {data.table.obs_dim: data.table.rows, "class": data.classes, "basis": weight_names(data)}
         with pm.Model(coords=coords) as model:
-            alpha = pm.Gamma("alpha", *hyper, dims="basis")
-            kept, known = kept_weights(data, sd)
-            precision: Any = alpha if not kept.any() else pt.switch(kept, known, alpha)
-            if centred:
-                w = pm.Normal("w", 0.0, tau=precision, dims="basis")
-            else:
-                z = pm.Normal("z", 0.0, 1.0, dims="basis")
-                w = pm.Deterministic("w", z / pt.sqrt(precision), dims="basis")
+            w = normal_weights(data, hyper, sd, centred=centred)
             if data.own is None:
                 eta = pm.math.dot(Phi, w.reshape((len(data.classes), Phi.shape[1])).T)
             else:
