@@ -87,12 +87,16 @@ def choose_method(
     return chosen
 
 
-def default_hyper(model: Any, method: Any, hyper: tuple[float, float] | None) -> tuple[float, float] | None:
+def default_hyper(
+    model: Any, method: Any, hyper: tuple[float, float] | None, *, kernel: bool
+) -> tuple[float, float] | None:
     """The hyper-prior asked for, or the model's own where the method can use it; None for the flat one.
 
-    Rivals that glue binary machines together have the flat one.
+    Rivals that glue binary machines together have the flat one, and so have kernels on the rows, of which a proper
+    prior would keep most: neighbours say the same, and none of them is missed.
     """
-    if hyper is not None or isinstance(method, NUTS) or method.needs_flat_hyper or hasattr(method, "link"):
+    unfit = isinstance(method, NUTS) or method.needs_flat_hyper or hasattr(method, "link") or kernel
+    if hyper is not None or unfit:
         return hyper
     return getattr(model, "default_hyper", None)
 

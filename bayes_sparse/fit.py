@@ -91,7 +91,7 @@ def fit(
         ``"linear"``, ``bs.basis.rbf(width=...)``, ``bs.basis.polynomial()`` ..., or an importable function.
     hyper : (float, float), optional
         Shape and rate of the Gamma prior on precisions. None: flat (0, 0) for evidence methods, a proper neighbour for
-        NUTS; for ``"student_multinomial"`` (1, 0.1) for both.
+        NUTS; for ``"student_multinomial"`` without kernels (1, 0.1) for both.
     smoothness : "auto" or float
         Cost of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
         stay rare (0 for one-step methods); 0 is the pure method.
@@ -138,7 +138,7 @@ def fit(
         chosen_model, choose_method(method, chosen_model, hyper, likelihood), settings, limits
     )
     check_choices(chosen_model, chosen, hyper)
-    hyper = default_hyper(chosen_model, chosen, hyper)
+    hyper = default_hyper(chosen_model, chosen, hyper, kernel=bases.resolve(basis).kernel)
     likelihood = choose_likelihood(chosen_model, likelihood, chosen)
     if own and not (target is keep is offset is None and basis == "linear" and likelihood == "auto"):
         raise ValueError(

@@ -363,6 +363,15 @@ def test_many_more_weights_than_rows():
     assert set(first) == {"x0", "x1", "x2"}
 
 
+def test_kernels_are_sparse_by_default():
+    """Under a proper prior neighbours share what one of them could do; the limit keeps one."""
+    two = Z[:, :2]
+    tree = bs.fit("student_multinomial", (two, Y), basis=bs.basis.rbf(width=1.0), draws=0)
+    assert tree["evidence"].attrs["hyper"] == [0.0, 0.0]
+    assert 2 <= tree["evidence"]["relevant"].sum() < 20
+    assert_allclose(bs.predict(tree, two)["probability"].sum("class"), 1.0, rtol=1e-12)
+
+
 def test_separable_classes_are_told():
     y = LABELS[np.digitize(Z[:, 0], [-0.5, 0.5])]
     with pytest.warns(bs.FitWarning, match="separate the classes perfectly"):
