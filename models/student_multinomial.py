@@ -45,8 +45,8 @@ class StudentMultinomial:
     coordinates: ClassVar[str] = "weights"
     expansion: ClassVar[str] = "ridge"
     likelihood: ClassVar[str] = "categorical"
-    # Student-t weights of two degrees of freedom and scale 0.3 in the units of standardised columns. It predicts better
-    # than the improper limit (digits 4.5% error against 5.8%), keeps no more noise, and is what NUTS samples too.
+    # Student-t weights of two degrees of freedom and scale 0.3 in the units of standardised columns. It errs less than
+    # the improper limit (digits, ten splits: 4.5% against 5.8%, at equal log loss), and is what NUTS samples too.
     default_hyper: ClassVar[tuple[float, float]] = (1.0, 0.1)
     proper_hyper: ClassVar[tuple[float, float]] = (1.0, 0.1)
 

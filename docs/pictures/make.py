@@ -101,7 +101,7 @@ def student_multinomial() -> None:
     for c, ax in enumerate(axes.flat):
         ax.imshow(X[y == c].mean().to_numpy().reshape(8, 8), cmap="Greys", alpha=0.3)
         weights = _image(names[owner == c], effect[owner == c])
-        drawn = ax.imshow(np.where(weights == 0, np.nan, weights), cmap="RdBu_r", vmin=-3, vmax=3)
+        drawn = ax.imshow(np.where(weights == 0, np.nan, weights), cmap="RdBu_r", vmin=-2, vmax=2)
         ax.set(title=f"{c}: {np.sum(weights != 0)} kept", xticks=[], yticks=[])
     left.colorbar(drawn, ax=axes, label="effect of one sd", extend="both")
     features = bs.relevance(tree, by="feature")
