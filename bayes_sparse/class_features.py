@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from bayes_sparse.data import Table, features_of, in_words, plain_labels, read_table
 from bayes_sparse.sparse_design import Features
@@ -23,6 +24,8 @@ def is_by_class(X: Any) -> bool:
     """Whether features are given for each class."""
     if isinstance(X, xr.DataArray):
         return X.ndim == 3
+    if issparse(X):  # one kind of which is a dict
+        return False
     return isinstance(X, dict) or (isinstance(X, np.ndarray) and X.ndim == 3)
 
 
