@@ -35,18 +35,19 @@ __all__ = ["FITS", "OWN", "RANKINGS", "Fold", "Step", "first_names"]
 type Step = Callable[[dict[str, Record]], Record]  # given what earlier steps found
 
 FITS: dict[str, dict[str, Any]] = {
-    "flat": {},
     "student_t": {"hyper": (1.0, 0.1)},
     "cauchy": {"hyper": (0.5, 0.005)},
-    "one_vs_rest": {"method": "one_vs_rest"},
+    "flat": {"hyper": (0.0, 0.0)},
+    "one_vs_rest": {"hyper": (1.0, 0.1), "method": "one_vs_rest"},
+    "one_vs_rest_flat": {"hyper": (0.0, 0.0), "method": "one_vs_rest"},
 }
 # Rankings by a fit: which one, and in which order of `relevance`.
 OWN: dict[str, tuple[str, str]] = {
-    "flat": ("flat", "forward"),
-    "flat_strength": ("flat", "strength"),
     "student_t": ("student_t", "forward"),
+    "student_t_strength": ("student_t", "strength"),
     "cauchy": ("cauchy", "forward"),
     "cauchy_strength": ("cauchy", "strength"),
+    "flat_strength": ("flat", "strength"),
 }
 RANKINGS = (*OWN, *RIVALS)
 _TWO, _MORE = ("cauchy_strength", "l1_svm"), ("l1_svm",)  # that compare shapes with pixels, by the number of classes

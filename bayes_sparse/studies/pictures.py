@@ -23,14 +23,14 @@ __all__ = ["draw", "importance", "point_figure"]
 
 _GREEN, _PALE = "#228866", "#66aadd"
 _LOOKS = {
-    "cauchy": (BLUE, "o"),
-    "flat": (_PALE, "v"),
+    "student_t": (BLUE, "o"),
+    "cauchy": (_PALE, "v"),
     "mutual_information": (ORANGE, "s"),
     "l1_svm": (GREY, "^"),
 }
 _SOURCES = {"shapes": (BLUE, "o", "shape features"), "pixels": (ORANGE, "s", "pixels"), "pooled": (_GREEN, "D", "both")}
-_FITS = ("flat", "cauchy")
-_PICTURED = ("cauchy", "mutual_information", "l1_svm")
+_FITS = ("student_t", "cauchy", "flat")
+_PICTURED = ("student_t", "mutual_information", "l1_svm")
 
 
 def draw(plan: Plan, results: list[dict[str, Record]], output: Path) -> list[Path]:
@@ -121,7 +121,8 @@ def _points(ax: Axes, anchor: Record, size: FloatArray) -> None:
     ax.set_ylim(middle[1] + half, middle[1] - half)
     ax.set_xticks([])
     ax.set_yticks([])
-    ax.set_title(f"anchor of {anchor['label']}: {int(np.sum(size > 0))} points", fontsize=9)
+    chosen = len(last)
+    ax.set_title(f"anchor of {anchor['label']}: {chosen} point{'s' * (chosen != 1)}", fontsize=9)
     for side in ax.spines.values():
         side.set_visible(False)
 
@@ -132,11 +133,11 @@ def _first(plan: Plan, fold: dict[str, Record], m: int) -> list[tuple[str, dict[
 
 
 def _fit_title(name: str) -> str:
-    return "all weights of\n" + FIT_WORDS[name].removesuffix(" (default)")
+    return "all weights of\n" + FIT_WORDS[name].split(" (d")[0].split(", the")[0]
 
 
 def _short(name: str) -> str:
-    return RANKING_WORDS[name].split(",")[0]
+    return RANKING_WORDS[name.removesuffix("_strength")].split(",")[0]
 
 
 def _errors(plan: Plan, results: list[dict[str, Record]]) -> Figure:
@@ -146,7 +147,7 @@ def _errors(plan: Plan, results: list[dict[str, Record]]) -> Figure:
     shapes = table[table["source"] == "shapes"]
     for i, (name, (colour, mark)) in enumerate(_LOOKS.items()):
         _curve(ax, shapes[shapes["ranking"] == name], colour, mark, RANKING_WORDS[name], i)
-    for name, mark, words in zip(_FITS, "DP", ("flat prior", "hyper=(0.5, 0.005)"), strict=True):
+    for name, mark, words in zip(_FITS, "DPX", ("hyper=(1, 0.1)", "hyper=(0.5, 0.005)", "hyper=(0, 0)"), strict=True):
         own = of_fits[of_fits["fit"] == name]
         error, kept = 100 * own["error"], own["kept"]
         label = f"the fit itself, {words}: {kept.mean():.0f} weights kept"

@@ -16,17 +16,18 @@ from bayes_sparse.studies.results import Record, write_whole
 __all__ = ["FIT_WORDS", "RANKING_WORDS", "curves", "differences", "fits", "shape_share", "write_summary"]
 
 FIT_WORDS = {
-    "flat": "softmax, flat prior (default)",
-    "student_t": "softmax, hyper=(1, 0.1)",
+    "student_t": "softmax, hyper=(1, 0.1) (default)",
     "cauchy": "softmax, hyper=(0.5, 0.005)",
-    "one_vs_rest": "one against the rest, flat prior",
+    "flat": "softmax, hyper=(0, 0), the paper's",
+    "one_vs_rest": "one against the rest, hyper=(1, 0.1)",
+    "one_vs_rest_flat": "one against the rest, hyper=(0, 0)",
 }
 RANKING_WORDS = {
-    "flat": "evidence, flat prior",
-    "flat_strength": "evidence, flat prior, by |mean| / sd",
     "student_t": "evidence, hyper=(1, 0.1)",
+    "student_t_strength": "evidence, hyper=(1, 0.1), by mean / sd",
     "cauchy": "evidence, hyper=(0.5, 0.005)",
-    "cauchy_strength": "evidence, hyper=(0.5, 0.005), by |mean| / sd",
+    "cauchy_strength": "evidence, hyper=(0.5, 0.005), by mean / sd",
+    "flat_strength": "evidence, hyper=(0, 0), by mean / sd",
     "mutual_information": "mutual information",
     "l1_svm": "1-norm SVM",
 }

@@ -72,13 +72,13 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, place, results, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         digits.run(SMALL, tmp_path, digits=images, cache=place / "cache", progressbar=False)
     stored = {path.name for path in (tmp_path / "0-1" / "fold1").iterdir()}
-    assert "curve-shapes-flat_strength.json" in stored
-    assert "curve-shapes-student_t.json" not in stored
+    assert "curve-shapes-student_t_strength.json" in stored
+    assert "curve-shapes-cauchy.json" not in stored
     monkeypatch.setattr("bayes_sparse.studies.fold.FITS", {})  # a fit that was made again would fail
     monkeypatch.setattr(Fold, "_curve", compute)
     fold = Fold(SMALL, *images, stratified(LABELS, 2, 0) == 0, 1, place / "cache")
     done = {path.stem: json.loads(path.read_text())["result"] for path in (tmp_path / "0-1" / "fold1").iterdir()}
-    assert fold.steps()["curve-shapes-student_t"](done) == results[0]["curve-shapes-student_t"]
+    assert fold.steps()["curve-shapes-cauchy"](done) == results[0]["curve-shapes-cauchy"]
 
 
 def test_other_plans_are_other_results(tmp_path):
@@ -176,10 +176,10 @@ def test_importance_adds_the_two_numbers_of_a_point():
 def test_tables_hold_the_figures(results):
     table = curves(SMALL, results)
     assert len(table) == 2 * 2 * (len(RANKINGS) + 4)
-    one = table.query("source == 'shapes' and ranking == 'flat' and count == 4")["error"]
-    assert one.tolist() == [done["curve-shapes-flat"]["error"][1] for done in results]
-    gap = differences(table).query("ranking == 'flat' and rival == 'l1_svm' and count == 4").iloc[0]
-    each = [done["curve-shapes-flat"]["error"][1] - done["curve-shapes-l1_svm"]["error"][1] for done in results]
+    one = table.query("source == 'shapes' and ranking == 'student_t' and count == 4")["error"]
+    assert one.tolist() == [done["curve-shapes-student_t"]["error"][1] for done in results]
+    gap = differences(table).query("ranking == 'student_t' and rival == 'l1_svm' and count == 4").iloc[0]
+    each = [done["curve-shapes-student_t"]["error"][1] - done["curve-shapes-l1_svm"]["error"][1] for done in results]
     assert gap["mean"] == pytest.approx(np.mean(each))
     assert gap["sem"] == pytest.approx(np.std(each, ddof=1) / np.sqrt(2))
     assert len(fits(results)) == 2 * len(FITS)
