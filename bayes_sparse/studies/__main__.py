@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = _parser().parse_args(arguments)
     for classes in [tuple(given.classes)] if given.classes else _PROBLEMS:
         digits = _EACH * len(classes) if given.digits is None else given.digits
-        plan = Plan(classes=classes, digits=digits, skip=given.skip, folds=given.folds)
+        plan = Plan(classes=classes, digits=digits, skip=given.skip, folds=given.folds, pixels=not given.without_pixels)
         results = run(plan, given.output, workers=given.workers)
         sys.stdout.write(write_summary(plan, results, given.output))
         for path in draw(plan, results, given.output):
@@ -35,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--digits", type=int, help=f"how many in all (default: {_EACH} of each class)")
     parser.add_argument("--skip", type=int, default=0, help="how many of each class to pass over (default: none)")
     parser.add_argument("--folds", type=int, default=5, help="parts of the cross-validation (default: 5)")
+    parser.add_argument("--without-pixels", action="store_true", help="shape features alone: most of the time is saved")
     parser.add_argument("--workers", type=int, default=1, help="processes that compute features (default: 1)")
     parser.add_argument("--output", type=Path, default=Path("digits_study"), help="folder of results and pictures")
     return parser

@@ -5,11 +5,8 @@ Nothing but scores sees the rows held out: anchors, fits and rankings are made f
 
 from __future__ import annotations
 
-import logging
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,6 +19,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.fit import fit
 from bayes_sparse.predict import predict
+from bayes_sparse.progress import quiet
 from bayes_sparse.rankings import RIVALS, plain_classifier
 from bayes_sparse.relevance import relevance
 from bayes_sparse.studies.columns import Columns, pixel_columns, pooled, shape_columns
@@ -87,7 +85,7 @@ class Fold:
             steps[f"fit-{name}"] = partial(self._ranked, "shapes", name)
         for name in RANKINGS:
             steps[f"curve-shapes-{name}"] = partial(self._curve, "shapes", f"fit-{_origin(name)[0]}", name)
-        for source in ("pixels", "pooled"):
+        for source in ("pixels", "pooled") if self.plan.pixels else ():
             # Beyond two classes a fit to both has thousands of weights, one a class and pixel: minutes each.
             for name in _TWO if len(self._classes) == 2 else _MORE:
                 rank = self._fitted if name in OWN else self._ranked
@@ -145,7 +143,7 @@ class Fold:
         """Fit to the training rows; how it predicts the others, and its order of the columns."""
         columns: Columns = getattr(self, source)
         started = time.perf_counter()
-        with _quiet():
+        with quiet():
             data = (columns.tables(~self.out, self._classes), self.labels[~self.out])
             tree = fit("student_multinomial", data, draws=0, progressbar=False, **FITS[name])
             seconds = time.perf_counter() - started
@@ -207,17 +205,3 @@ def first_names(ranked: Record, ranking: str) -> list[str]:
 def _origin(ranking: str) -> tuple[str, str]:
     """The fit or rival behind a ranking, and which of its orders it is."""
     return OWN.get(ranking, (ranking, "order"))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No word of the fits: how each ended is in its result."""
-    log = logging.getLogger("bayes_sparse")
-    level = log.level
-    log.setLevel(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            yield
-    finally:
-        log.setLevel(level)

@@ -52,11 +52,12 @@ def draw(plan: Plan, results: list[dict[str, Record]], output: Path) -> list[Pat
     """
     figures = {
         "errors": _errors(plan, results),
-        "pixels": _pixels(plan, results),
         "weights": point_figure(
             results[0], [(_fit_title(name), results[0][f"fit-{name}"]["weights"]) for name in _FITS]
         ),
     }
+    if plan.pixels:
+        figures["pixels"] = _pixels(plan, results)
     for m in (20, 80):
         if m in plan.counts:
             figures[f"points{m}"] = point_figure(results[0], _first(plan, results[0], m))

@@ -38,6 +38,8 @@ class Plan:
         Of the choice of an anchor (`shape_features`).
     settings : ShapeSettings
         How shapes are compared.
+    pixels : bool
+        Compare shape features with pixels too, which takes most of the time.
     random_seed : int
         Of the split and of the rankings.
     """
@@ -50,6 +52,7 @@ class Plan:
     candidates: int = 40
     others: int = 80
     settings: ShapeSettings = field(default_factory=ShapeSettings)
+    pixels: bool = True
     random_seed: int = 0
 
     def __post_init__(self) -> None:

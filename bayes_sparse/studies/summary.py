@@ -117,9 +117,12 @@ def _in_words(plan: Plan, of_fits: pd.DataFrame, table: pd.DataFrame, gaps: pd.D
         *(f"{words}:\n\n{_markdown(rows)}" for words, rows in _curve_rows(table)),
         "Error of the ranking by evidence less the rival's, in percentage points (negative: evidence is better):",
         _markdown(_gap_rows(gaps)),
-        "Shape features among the first of the pooled ranking, mean over folds:",
-        _markdown(_share_rows(share)),
     ]
+    if plan.pixels:
+        blocks += [
+            "Shape features among the first of the pooled ranking, mean over folds:",
+            _markdown(_share_rows(share)),
+        ]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -144,6 +147,8 @@ def _curve_rows(table: pd.DataFrame) -> list[tuple[str, list[dict[str, str]]]]:
     out = []
     for source, words in (("shapes", "Shape features"), ("pixels", "Pixels"), ("pooled", "Both pooled")):
         part = table[table["source"] == source]
+        if part.empty:
+            continue
         rows = []
         for name, own in part.groupby("ranking", sort=False):
             scores = {str(m): _with_error(100 * at["error"]) for m, at in own.groupby("count")}
