@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from bayes_sparse.predict import predict
@@ -18,7 +19,9 @@ __all__ = ["BLUE", "GREY", "ORANGE", "axes_or_new", "plot_curve", "plot_history"
 BLUE, GREY, ORANGE = "#2266aa", "#888888", "#dd7722"
 
 
-def plot_relevance(tree: xr.DataTree, *, top: int = 20, ax: Axes | None = None) -> Axes:
+def plot_relevance(
+    tree: xr.DataTree, *, top: int = 20, by: Literal["weight", "feature"] = "weight", ax: Axes | None = None
+) -> Axes:
     """Weights of the terms kept, most relevant on top, with intervals of two standard deviations.
 
     Weights of standardised columns are drawn as the effect of one standard deviation, so that they can be compared.
@@ -29,6 +32,9 @@ def plot_relevance(tree: xr.DataTree, *, top: int = 20, ax: Axes | None = None) 
         From an evidence method of `bayes_sparse.fit`.
     top : int
         Draw at most this many.
+    by : "weight" or "feature"
+        With several classes: the weight of each feature and class, or a bar for each feature, with the share of every
+        class in its strength.
     ax : matplotlib.axes.Axes, optional
         Where to draw.
 
@@ -38,6 +44,8 @@ def plot_relevance(tree: xr.DataTree, *, top: int = 20, ax: Axes | None = None) 
     """
     ax = axes_or_new(ax)
     table = relevance(tree)
+    if by == "feature" and table.index.nlevels == 2:
+        return _plot_features(table, relevance(tree, by="feature"), top, ax)
     kept = table[table["relevant"]].head(top)
     names = kept.index.to_list()
     if kept.index.nlevels == 2:  # the basis functions of several classes, under the names that the tree has for them
@@ -56,6 +64,28 @@ def plot_relevance(tree: xr.DataTree, *, top: int = 20, ax: Axes | None = None) 
     total, shown = int(table["relevant"].sum()), len(kept)
     ax.set_title(f"{total} of {len(table)} terms kept" + (f", the first {shown} shown" if shown < total else ""))
     ax.margins(y=0.08)
+    return ax
+
+
+def _plot_features(weights: pd.DataFrame, features: pd.DataFrame, top: int, ax: Axes) -> Axes:
+    """A bar a feature as long as its strength, divided between the classes that keep it."""
+    from matplotlib import colormaps
+
+    shown = features[features["relevant"]].head(top)
+    square = (weights["mean"] / weights["sd"].where(weights["relevant"], np.inf)) ** 2
+    share = square.unstack("class", fill_value=0).reindex(shown.index)
+    lengths = share.div(share.sum(axis=1), axis=0).mul(shown["strength"], axis=0)
+    height, left = np.arange(len(shown))[::-1], np.zeros(len(shown))
+    colours = colormaps["tab10" if lengths.shape[1] <= 10 else "tab20"]
+    for i, label in enumerate(lengths.columns):
+        ax.barh(height, lengths[label], left=left, color=colours(i % colours.N), label=str(label))
+        left = left + lengths[label].to_numpy()
+    ax.set_yticks(height, shown.index.to_list())
+    ax.set_xlabel("strength: root of the sum of (mean / sd)² over classes")
+    total = int(features["relevant"].sum())
+    more = f", the first {len(shown)} shown" if len(shown) < total else ""
+    ax.set_title(f"{total} of {len(features)} features kept{more}")
+    ax.legend(title="class", frameon=False, fontsize="small")
     return ax
 
 

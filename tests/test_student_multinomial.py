@@ -129,6 +129,18 @@ def test_pictures():
     bs.plot_history(fit(X, Y))
 
 
+def test_picture_of_the_features():
+    tree = fit(X, Y)
+    ax = bs.plot_relevance(tree, by="feature")
+    table = bs.relevance(tree, by="feature")
+    kept = table[table["relevant"]]
+    assert [text.get_text() for text in ax.get_yticklabels()] == kept.index.tolist()
+    assert len(ax.containers) == 3
+    ends = np.sum([[bar.get_width() for bar in bars] for bars in ax.containers], axis=0)
+    assert_allclose(ends, kept["strength"])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == LABELS.tolist()
+
+
 # --- features of each class's own ---------------------------------------------------------------------------------
 
 
