@@ -82,53 +82,27 @@ def prepare(
     weights: Any,
     offset: Any,
 ) -> Prepared:
-    """Read the data, decide the likelihood, expand the basis."""
-    if isinstance(data, tuple) and len(data) == 2 and is_by_class(data[0]):
-        return _prepare_classes(data, target, likelihood, basis, keep, weights, offset)
-    aside = [name for name in (weights, offset) if isinstance(name, str)]
-    table, taken = read_table(data, target, aside)
-    y, classes, chosen = _target(table, likelihood)
+    """Read the data, decide the likelihood, expand the basis; that of each class where every class has its own."""
+    own = isinstance(data, tuple) and len(data) == 2 and is_by_class(data[0])
+    taken: dict[str, NDArray[Any]] = {}
+    if own:
+        _check_own(basis, weights, offset)
+        tables = class_tables(data[0], data[1], target)
+        likelihood = "categorical" if likelihood == "auto" else likelihood
+    else:
+        table, taken = read_table(data, target, [name for name in (weights, offset) if isinstance(name, str)])
+        tables = [table]
+    y, classes, chosen = _target(tables[0], likelihood)
+    if own and chosen.name != "categorical":
+        raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
     weights = taken[weights] if isinstance(weights, str) else weights
     offset = taken[offset] if isinstance(offset, str) else offset
-    Phi, names, shift, scale, input_shift, input_scale = _expand(table, basis)
-    return Prepared(
-        table=table,
-        y=y,
-        classes=classes,
-        likelihood=chosen,
-        basis=basis,
-        Phi=Phi,
-        names=names,
-        shift=shift,
-        scale=scale,
-        input_shift=input_shift,
-        input_scale=input_scale,
-        kept=_kept(keep, names),
-        weights=None if weights is None else vector_of(weights, table.n, "weights", positive=True),
-        offset=np.zeros(table.n) if offset is None else vector_of(offset, table.n, "offset"),
+    matrices, columns, shifts, scales, input_shifts, input_scales = zip(
+        *(_expand(table, basis) for table in tables), strict=True
     )
-
-
-def _prepare_classes(
-    data: tuple[Any, Any],
-    target: str | None,
-    likelihood: str | Likelihood,
-    basis: Basis,
-    keep: str | Sequence[str] | None,
-    weights: Any,
-    offset: Any,
-) -> Prepared:
-    """The same with features of each class's own."""
-    if basis.kernel:
-        raise ValueError("Features of each class's own take no kernels on the rows: leave out `basis`.")
-    if isinstance(weights, str) or isinstance(offset, str):
-        raise ValueError("With features of each class's own give `weights` and `offset` as arrays, not by name.")
-    tables = class_tables(*data, target)
-    y, classes, chosen = _target(tables[0], "categorical" if likelihood == "auto" else likelihood)
-    if classes is None or chosen.name != "categorical":
-        raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
-    parts = [_expand(table, basis) for table in tables]
-    names = [f"{name}[{label}]" for part, label in zip(parts, classes.tolist(), strict=True) for name in part[1]]
+    names = columns[0]
+    if own and classes is not None:
+        names = [f"{name}[{label}]" for part, label in zip(columns, classes.tolist(), strict=True) for name in part]
     n = tables[0].n
     return Prepared(
         table=tables[0],
@@ -136,21 +110,35 @@ def _prepare_classes(
         classes=classes,
         likelihood=chosen,
         basis=basis,
-        Phi=_beside([part[0] for part in parts]),
+        Phi=_beside(matrices),
         names=names,
-        shift=None if parts[0][2] is None else np.concatenate([part[2] for part in parts]),
-        scale=None if parts[0][3] is None else np.concatenate([part[3] for part in parts]),
-        input_shift=None,
-        input_scale=None,
+        shift=_joined(shifts),
+        scale=_joined(scales),
+        input_shift=input_shifts[0],
+        input_scale=input_scales[0],
         kept=_kept(keep, names),
         weights=None if weights is None else vector_of(weights, n, "weights", positive=True),
         offset=np.zeros(n) if offset is None else vector_of(offset, n, "offset"),
-        own=[part[1] for part in parts],
+        own=list(columns) if own else None,
     )
 
 
+def _check_own(basis: Basis, weights: Any, offset: Any) -> None:
+    if basis.kernel:
+        raise ValueError("Features of each class's own take no kernels on the rows: leave out `basis`.")
+    if isinstance(weights, str) or isinstance(offset, str):
+        raise ValueError("With features of each class's own give `weights` and `offset` as arrays, not by name.")
+
+
+def _joined(parts: Sequence[FloatArray | None]) -> FloatArray | None:
+    given = [part for part in parts if part is not None]
+    return np.concatenate(given) if given else None
+
+
 def _beside(parts: Sequence[Any]) -> Features:
-    """Matrices side by side, sparse if all of them are."""
+    """Matrices side by side, sparse if all of them are; one by itself is not copied."""
+    if len(parts) == 1:
+        return parts[0]  # type: ignore[no-any-return]
     if all(issparse(part) for part in parts):
         return as_csc(hstack(parts))
     return np.hstack([_filled(part) for part in parts])
