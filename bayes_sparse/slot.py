@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.design import FloatArray
@@ -43,3 +44,8 @@ class Slot:
         """Values of the variable, ``(..., *shape)``, from the problem's w, ``(..., width)``."""
         own = w[..., self.columns]
         return own.reshape((*own.shape[:-1], *self.shape)) + self.mean
+
+    def dim_and_labels(self) -> tuple[str, NDArray[Any]]:
+        """The dim of a vector, and its labels in full."""
+        dim = self.dims[0] if self.dims else f"{self.name}_dim_0"
+        return dim, np.asarray(self.coords.get(dim, np.arange(self.shape[0])))

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from bayes_sparse.approximations import Approximation, State
 from bayes_sparse.design import FloatArray
+from bayes_sparse.draws import Variables, factor_of, posterior_draws
 from bayes_sparse.gaussian import Primal
-from bayes_sparse.limits import small_enough
 from bayes_sparse.outcome import Outcome
-from bayes_sparse.slot import Slot
 from bayes_sparse.subject import Subject
 from bayes_sparse.width import WidthSearch
 
@@ -31,17 +30,11 @@ __all__ = [
     "evidence_tree",
     "fixed_names",
     "nuts_tree",
-    "put",
     "put_fixed",
     "term_labels",
-    "unpacked",
     "versions",
     "with_width",
 ]
-
-_BLOCK = 2**22  # predictors held at once while draws are looked at
-
-type Variables = dict[str, tuple[tuple[str, ...], Any]]
 
 
 def evidence_tree(
@@ -57,7 +50,7 @@ def evidence_tree(
     """Moments, and draws if any are asked for, of the Gaussian posterior an evidence method ended at."""
     groups = {"evidence": _evidence(subject, approximation, outcome, attributes)}
     if draws:
-        groups |= _draws(subject, approximation, outcome.state, draws, chains, rng)
+        groups |= posterior_draws(subject, approximation, outcome.state, draws, chains, rng)
     return assemble(subject, groups)
 
 
@@ -112,14 +105,9 @@ def _vectors(subject: Subject) -> dict[str, tuple[str, list[Any]]]:
     vectors = {}
     for slot in subject.sparse:
         if len(slot.shape) == 1:
-            dim, labels = _dim_and_labels(slot)
+            dim, labels = slot.dim_and_labels()
             vectors[slot.name] = (dim, labels.tolist())
     return vectors
-
-
-def _dim_and_labels(slot: Slot) -> tuple[str, NDArray[Any]]:
-    dim = slot.dims[0] if slot.dims else f"{slot.name}_dim_0"
-    return dim, np.asarray(slot.coords.get(dim, np.arange(slot.shape[0])))
 
 
 def _evidence(
@@ -129,7 +117,7 @@ def _evidence(
     state, M = outcome.state, subject.M
     index = state.index
     basis = index < M
-    factor = subject.in_users_units(_factor(state).T, index).T
+    factor = subject.in_users_units(factor_of(state).T, index).T
     mean = subject.in_users_units(state.mean, index)
     sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
     mean = mean + subject.prior_mean[index]
@@ -208,107 +196,6 @@ def put_fixed(
 def add(variables: Variables, name: str, dims: tuple[str, ...], values: NDArray[Any]) -> None:
     """A variable of the user's under its own name, or beside ours where the name is taken (a dispersion "alpha")."""
     variables[name if name not in variables else f"{name}_point"] = (dims, values)
-
-
-def _factor(state: State) -> FloatArray:
-    """F with F F' = Sigma over the active columns."""
-    if isinstance(state.posterior, Primal):
-        return state.posterior.factor
-    identity = np.eye(len(state.index))
-    covariance = state.posterior.solve(identity)
-    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
-def _draws(
-    subject: Subject, approximation: Approximation, state: State, draws: int, chains: int, rng: np.random.Generator
-) -> dict[str, xr.Dataset]:
-    """Independent draws; nuisance parameters are drawn from the normal that the objective's curvature suggests."""
-    index, shape = state.index, (chains, draws)
-    z = rng.standard_normal((chains * draws, len(index)))
-    w = state.mean + z @ _factor(state).T
-    theta = _draw_theta(approximation, state, chains * draws, rng)
-    coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
-    variables: Variables = {}
-    reported = (subject.in_users_units(w, index) + subject.prior_mean[index]).reshape(*shape, len(index))
-    for slot in (*subject.sparse, *subject.fixed):
-        put(variables, coords, slot, reported, index)
-    for name, values in unpacked(subject, theta).items():
-        extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
-        variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
-    log_q = -0.5 * (np.sum(z**2, axis=1) + len(index) * np.log(2 * np.pi) - state.posterior.log_determinant)
-    stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
-    groups = {"posterior": xr.Dataset(variables, coords=coords)}
-    pointwise, log_p = _log_likelihood(subject, state, w, theta)
-    if pointwise is not None and log_p is not None:
-        stats["log_p"] = (("chain", "draw"), log_p.reshape(shape))
-        groups["log_likelihood"] = xr.Dataset(
-            {subject.observed: (("chain", "draw", subject.obs_dim), pointwise.reshape(*shape, -1))},
-            coords={"chain": coords["chain"], "draw": coords["draw"], subject.obs_dim: subject.obs},
-        )
-    groups["sample_stats"] = xr.Dataset(
-        stats,
-        coords={"chain": coords["chain"], "draw": coords["draw"]},
-        attrs={
-            "log_p": "log p(y|w) + log p(w|alpha) at the point values of alpha and nuisance parameters, normalised",
-            "log_q": "log density of the approximation; like log_p, of the weights of standardised columns",
-        },
-    )
-    return groups
-
-
-def put(variables: Variables, coords: dict[str, Any], slot: Slot, draws: FloatArray, index: NDArray[np.intp]) -> None:
-    """A variable's draws under its own name; of a vector only the entries kept, so that no draw is a constant zero."""
-    inside = (index >= slot.columns.start) & (index < slot.columns.stop)
-    own, position = draws[..., inside], index[inside] - slot.columns.start
-    order = np.argsort(position)
-    own, position = own[..., order], position[order]
-    if not len(position):
-        return
-    if len(slot.shape) == 1:
-        dim, labels = _dim_and_labels(slot)
-        variables[slot.name] = (("chain", "draw", dim), own)
-        coords[dim] = labels[position]
-        return
-    full = np.zeros((*draws.shape[:2], int(np.prod(slot.shape))))
-    full[..., position] = own
-    dims = slot.dims if slot.dims else tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
-    variables[slot.name] = (("chain", "draw", *dims), full.reshape(*draws.shape[:2], *slot.shape))
-    coords.update(slot.coords)
-
-
-def _draw_theta(approximation: Approximation, state: State, count: int, rng: np.random.Generator) -> FloatArray:
-    m = state.theta.size
-    if not m:
-        return np.empty((count, 0))
-    curvature = -approximation.curvature(state).diagonal()[-m:]
-    sd = np.where(curvature > 0, 1 / np.sqrt(np.maximum(curvature, 1e-300)), 0.0)
-    return np.asarray(state.theta + sd * rng.standard_normal((count, m)))
-
-
-def unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:
-    """Draws of the nuisance parameters on their own scale, by name."""
-    if not theta.shape[1]:
-        return {}
-    rows = [subject.unpack(row) for row in theta]
-    return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
-
-
-def _log_likelihood(
-    subject: Subject, state: State, w: FloatArray, theta: FloatArray
-) -> tuple[FloatArray | None, FloatArray | None]:
-    """Pointwise log-likelihood of every draw, and the log target at the point values of the hyper-parameters."""
-    problem, count = subject.searched, len(w)
-    if not small_enough(8 * count * problem.design.n):
-        return None, None  # the log target would take as long to compute
-    pointwise, log_p = np.empty((count, problem.design.n)), np.empty(count)
-    for some in np.array_split(np.arange(count), max(1, count * problem.offset.size // _BLOCK)):
-        eta = problem.predictor(w[some], state.index)
-        pointwise[some] = problem.log_densities(eta, theta[some])
-        log_p[some] = problem.log_joint(eta, np.broadcast_to(state.theta, (len(some), state.theta.size)))
-    proper = state.alpha > 0
-    log_p += 0.5 * np.sum(np.log(state.alpha[proper] / (2 * np.pi))) - 0.5 * w**2 @ state.alpha
-    return pointwise, log_p
 
 
 def _undo_standardising(subject: Subject, posterior: xr.Dataset) -> xr.Dataset:

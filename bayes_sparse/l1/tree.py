@@ -14,12 +14,13 @@ import xarray as xr
 from scipy.linalg import lapack
 
 from bayes_sparse.design import FloatArray, IntArray
+from bayes_sparse.draws import Variables, put, unpacked
 from bayes_sparse.gaussian import cholesky
 from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.l1.path import Point, Record
 from bayes_sparse.limits import small_enough
 from bayes_sparse.subject import Subject
-from bayes_sparse.tree import Variables, assemble, fixed_names, put, put_fixed, unpacked
+from bayes_sparse.tree import assemble, fixed_names, put_fixed
 
 __all__ = ["path_tree"]
 

@@ -13,10 +13,11 @@ import numpy as np
 import xarray as xr
 
 from bayes_sparse.design import FloatArray
+from bayes_sparse.draws import Variables, put, unpacked
 from bayes_sparse.limits import small_enough
 from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.subject import Subject
-from bayes_sparse.tree import Variables, assemble, fixed_names, put, put_fixed, term_labels, unpacked
+from bayes_sparse.tree import assemble, fixed_names, put_fixed, term_labels
 
 __all__ = ["eigen_tree"]
 
