@@ -68,9 +68,10 @@ class JeffreysLaplace:
     def subject(self, data: Prepared) -> Subject:
         """What the methods on the path fit."""
         if not data.likelihood.log_concave:
+            able = "'student_multinomial'" if data.likelihood.name == "categorical" else "'ard_gaussian'"
             raise ValueError(
                 f"jeffreys_laplace needs a likelihood that is log-concave along one predictor, which "
-                f"{data.likelihood.name!r} is not; 'student_multinomial' and 'laplace_eigen' take it."
+                f"{data.likelihood.name!r} is not; {able} and 'laplace_eigen' take it."
             )
         return named_subject(data, "jeffreys_laplace", np.inf if self.bias_sd is None else self.bias_sd)
 
