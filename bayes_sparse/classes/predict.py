@@ -23,7 +23,7 @@ _BLOCK = 2**21  # numbers held at once while averaging
 
 def predict_classes(
     tree: xr.DataTree,
-    columns: list[str] | list[list[str]],
+    columns: list[Any],
     basis: bases.Basis,
     likelihood: categorical,
     X: Any,
@@ -47,9 +47,9 @@ def predict_classes(
     classes = tree["constant_data"]["class"].to_numpy()
     own = bool(columns) and isinstance(columns[0], list)
     if own:
-        parts, rows, dim = class_features_of(X, classes, columns)  # type: ignore[arg-type]
+        parts, rows, dim = class_features_of(X, classes, columns)
     else:
-        shared, rows, dim = features_of(X, columns)  # type: ignore[arg-type]
+        shared, rows, dim = features_of(X, columns)
         parts = [shared] * len(classes)
     features = [bases.check_dense(part.tocsr() if issparse(part) else part, basis) for part in parts]
     column, sizes, drawn = _draws(tree, classes, random_seed)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.design import FloatArray
+from bayes_sparse.folds import balanced_folds
 from bayes_sparse.l1.outcome import Found, PathOutcome
 from bayes_sparse.l1.path import Path
 from bayes_sparse.outcome import Report
@@ -66,7 +67,7 @@ class CV:
         if not top > 0:
             return PathOutcome(path.null, "null", 0, marginal=False)
         knobs = top * np.geomspace(1.0, self.weakest, self.points)
-        fold = self._split(problem.y)
+        fold = balanced_folds(problem.y, self.folds, self.fold_seed)
         losses = np.stack([self._fold(path, knobs, fold == k, report) for k in range(self.folds)])
         mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(self.folds)
         chosen = int(np.argmin(mean))
@@ -81,13 +82,6 @@ class CV:
         }
         status: Literal["converged", "null"] = "converged" if point.N else "null"
         return PathOutcome(point, status, self.folds * self.points, marginal=False, found=found)
-
-    def _split(self, y: FloatArray) -> NDArray[np.intp]:
-        """Fold of each row: neighbours in the target go to different folds."""
-        order = np.lexsort((np.random.default_rng(self.fold_seed).random(len(y)), y))
-        fold = np.empty(len(y), dtype=np.intp)
-        fold[order] = np.arange(len(y)) % self.folds
-        return fold
 
     def _fold(self, path: Path, knobs: FloatArray, out: NDArray[np.bool_], report: Report) -> FloatArray:
         """Loss an observation of the rows left out, at every knob."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.design import FloatArray, IntArray, column_moments
 from bayes_sparse.fit import fit
+from bayes_sparse.folds import balanced_folds
 from bayes_sparse.predict import predict
 from bayes_sparse.progress import FitProgress, quiet
 from bayes_sparse.rankings import IN_WORDS, RIVALS, plain_classifier, sklearn
@@ -115,10 +116,7 @@ def _split(codes: NDArray[np.intp], classes: NDArray[Any], folds: int, random_se
             f"The class {str(classes[members.argmin()])!r} has {members.min()} rows, too few for {folds} folds; give "
             "fewer `folds`."
         )
-    order = np.lexsort((np.random.default_rng(random_seed).random(len(codes)), codes))
-    fold = np.empty(len(codes), dtype=np.intp)
-    fold[order] = np.arange(len(codes)) % folds
-    return fold
+    return balanced_folds(codes, folds, random_seed)
 
 
 def _counts(counts: Sequence[int] | None, K: int) -> list[int]:
