@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import hstack, issparse
+from scipy.sparse import hstack
 
 from bayes_sparse import likelihoods
 from bayes_sparse.basis import Basis, check_dense, check_kernel_size
@@ -135,12 +135,13 @@ def _joined(parts: Sequence[FloatArray | None]) -> FloatArray | None:
     return np.concatenate(given) if given else None
 
 
-def _beside(parts: Sequence[Any]) -> Features:
+def _beside(parts: Sequence[Features]) -> Features:
     """Matrices side by side, sparse if all of them are; one by itself is not copied."""
     if len(parts) == 1:
-        return parts[0]  # type: ignore[no-any-return]
-    if all(issparse(part) for part in parts):
-        return as_csc(hstack(parts))
+        return parts[0]
+    sparse = [part for part in parts if not isinstance(part, np.ndarray)]
+    if len(sparse) == len(parts):
+        return as_csc(hstack(sparse))
     return np.hstack([_filled(part) for part in parts])
 
 
