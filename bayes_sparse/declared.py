@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -22,14 +21,12 @@ from pytensor.graph.traversal import ancestors
 from bayes_sparse.data import vector_of
 from bayes_sparse.design import FloatArray
 from bayes_sparse.graph import General, ReadModel, read_general, read_model
-from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
 from bayes_sparse.quadrature import average
 from bayes_sparse.slot import Slot
 from bayes_sparse.subject import Subject
-from bayes_sparse.tree import versions
 
-__all__ = ["declared_subject", "nuts_of_declared", "predict_declared"]
+__all__ = ["check_proper", "declared_settings", "declared_subject", "predict_declared", "set_data"]
 
 _LOCATION = ("normal", "student_t", "cauchy", "logistic")  # families whose predictor is in the units of the targets
 _AVERAGED = 1000  # draws that a prediction of a model without a linear predictor averages over
@@ -44,7 +41,7 @@ def declared_subject(
 
     With ``any_surface`` a model without a single linear predictor is read as what it is: a likelihood of its weights.
     """
-    _set_data(declared.model, data)
+    set_data(declared.model, data)
     read = _read(declared, weights, any_surface)
     if declared.prior != "jeffreys":
         _say_what_replaces_the_hyper_prior(read, hyper)
@@ -72,6 +69,11 @@ def declared_subject(
         hyper_points=lambda precision: _hyper_points(read, precision),
         scale_free=read.describe not in _LOCATION,
     )
+
+
+def declared_settings(declared: Declared) -> dict[str, Any]:
+    """What prediction needs to know of a model that was sampled."""
+    return {"model": "declared", "weights": _single(declared.weights)}
 
 
 def _single(weights: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
@@ -102,14 +104,9 @@ def _read_with(declared: Declared, rows: FloatArray | None, any_surface: bool) -
     return read_general(declared.model, names, observation_weights=rows)
 
 
-def nuts_of_declared(
-    declared: Declared, data: Any, hyper: tuple[float, float] | None, method: NUTS, sampling: dict[str, Any]
-) -> xr.DataTree:
-    """Sample the user's model as it stands."""
-    model = declared.model
-    if hyper is not None:
-        raise ValueError("A pm.Model of your own declares its own prior, and NUTS samples that: leave out `hyper`.")
-    flat = [rv.name for rv in model.free_RVs if isinstance(rv.owner.op, FlatRV | HalfFlatRV)]
+def check_proper(declared: Declared) -> None:
+    """Refuse a model whose sparse prior is flat: its posterior is improper."""
+    flat = [rv.name for rv in declared.model.free_RVs if isinstance(rv.owner.op, FlatRV | HalfFlatRV)]
     precisions = {name for names in _read_with(declared, None, True).precision.values() for name in names}
     improper = sorted(precisions & set(flat))
     if improper:
@@ -117,12 +114,6 @@ def nuts_of_declared(
             f"The prior on {improper[0]!r} is flat, so the posterior is improper and NUTS on it means nothing; "
             "declare a proper neighbour such as pm.Gamma(0.5, 0.005)."
         )
-    _set_data(model, data)
-    started = time.perf_counter()
-    tree = method(model, **sampling)
-    tree["posterior"].attrs.update(method="nuts", seconds=time.perf_counter() - started, versions=versions())
-    tree.attrs["bayes_sparse"] = json.dumps({"model": "declared", "weights": _single(declared.weights)})
-    return tree
 
 
 def predict_declared(tree: xr.DataTree, model: pm.Model | None, data: Any, offset: Any, random_seed: int) -> xr.Dataset:
@@ -281,7 +272,8 @@ def _data_of(model: pm.Model) -> dict[str, Any]:
     return {str(v.name): v for v in model.data_vars if isinstance(v, SharedVariable)}
 
 
-def _set_data(model: pm.Model, data: Any, coords: dict[str, NDArray[Any]] | None = None) -> None:
+def set_data(model: pm.Model, data: Any, coords: dict[str, NDArray[Any]] | None = None) -> None:
+    """Set new values for the model's `pm.Data`, by name."""
     if data is None:
         return
     held = _data_of(model)
@@ -314,7 +306,7 @@ def _new_values(model: pm.Model, data: Any) -> Iterator[int | None]:
     labels = _changed_labels(model, data)
     old_labels = {dim: model.coords[dim] for dim in labels}
     try:
-        _set_data(model, data, labels)
+        set_data(model, data, labels)
         yield len(np.asarray(next(iter(data.values()))))
     finally:
         if before:

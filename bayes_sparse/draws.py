@@ -1,4 +1,4 @@
-"""Draws from the Gaussian posterior of an evidence fit, in the user's names and units."""
+"""Draws in the user's names and units, and those from the Gaussian posterior of an evidence fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ from bayes_sparse.limits import small_enough
 from bayes_sparse.slot import Slot
 from bayes_sparse.subject import Subject
 
-__all__ = ["Variables", "factor_of", "posterior_draws", "put", "unpacked"]
+__all__ = [
+    "Variables",
+    "chain_and_draw",
+    "factor_of",
+    "log_likelihoods",
+    "named_draws",
+    "of_each_observation",
+    "posterior_draws",
+    "put",
+    "put_nuisance",
+]
 
 type Variables = dict[str, tuple[tuple[str, ...], Any]]
 
@@ -30,33 +40,56 @@ def posterior_draws(
     z = rng.standard_normal((chains * draws, len(index)))
     w = state.mean + z @ factor_of(state).T
     theta = _draw_theta(approximation, state, chains * draws, rng)
-    coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
-    variables: Variables = {}
-    reported = (subject.in_users_units(w, index) + subject.prior_mean[index]).reshape(*shape, len(index))
-    for slot in (*subject.sparse, *subject.fixed):
-        put(variables, coords, slot, reported, index)
-    for name, values in unpacked(subject, theta).items():
-        extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
-        variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
+    groups = {"posterior": named_draws(subject, index, w, theta, shape)}
     log_q = -0.5 * (np.sum(z**2, axis=1) + len(index) * np.log(2 * np.pi) - state.posterior.log_determinant)
     stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
-    groups = {"posterior": xr.Dataset(variables, coords=coords)}
-    pointwise, log_p = _log_likelihood(subject, state, w, theta)
+    pointwise, log_p = log_likelihoods(subject, state, w, theta)
     if pointwise is not None and log_p is not None:
         stats["log_p"] = (("chain", "draw"), log_p.reshape(shape))
-        groups["log_likelihood"] = xr.Dataset(
-            {subject.observed: (("chain", "draw", subject.obs_dim), pointwise.reshape(*shape, -1))},
-            coords={"chain": coords["chain"], "draw": coords["draw"], subject.obs_dim: subject.obs},
-        )
+        groups["log_likelihood"] = of_each_observation(subject, pointwise, shape)
     groups["sample_stats"] = xr.Dataset(
         stats,
-        coords={"chain": coords["chain"], "draw": coords["draw"]},
+        coords=chain_and_draw(shape),
         attrs={
             "log_p": "log p(y|w) + log p(w|alpha) at the point values of alpha and nuisance parameters, normalised",
             "log_q": "log density of the approximation; like log_p, of the weights of standardised columns",
         },
     )
     return groups
+
+
+def chain_and_draw(shape: tuple[int, int]) -> dict[str, NDArray[np.intp]]:
+    """Numbers of chains and draws."""
+    return {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
+
+
+def named_draws(
+    subject: Subject, index: NDArray[np.intp], w: FloatArray, theta: FloatArray, shape: tuple[int, int]
+) -> xr.Dataset:
+    """Draws of the weights (S, k) of the columns ``index`` and of the nuisance parameters (S, t)."""
+    coords: dict[str, Any] = chain_and_draw(shape)
+    variables: Variables = {}
+    reported = (subject.in_users_units(w, index) + subject.prior_mean[index]).reshape(*shape, len(index))
+    for slot in (*subject.sparse, *subject.fixed):
+        put(variables, coords, slot, reported, index)
+    put_nuisance(variables, subject, theta, shape)
+    return xr.Dataset(variables, coords=coords)
+
+
+def put_nuisance(variables: Variables, subject: Subject, theta: FloatArray, shape: tuple[int, int]) -> None:
+    """Draws of the nuisance parameters on their own scale, by name."""
+    for name, values in _unpacked(subject, theta).items():
+        extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
+        variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
+
+
+def of_each_observation(subject: Subject, pointwise: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
+    """The log-likelihood of each observation at each draw, (S, n)."""
+    dims = ("chain", "draw", subject.obs_dim, *(f"{subject.observed}_dim_{i}" for i in range(1, subject.y.ndim)))
+    return xr.Dataset(
+        {subject.observed: (dims, pointwise.reshape(*shape, *subject.y.shape))},
+        coords={**chain_and_draw(shape), subject.obs_dim: subject.obs},
+    )
 
 
 def put(variables: Variables, coords: dict[str, Any], slot: Slot, draws: FloatArray, index: NDArray[np.intp]) -> None:
@@ -88,7 +121,7 @@ def _draw_theta(approximation: Approximation, state: State, count: int, rng: np.
     return np.asarray(state.theta + sd * rng.standard_normal((count, m)))
 
 
-def unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:
+def _unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:
     """Draws of the nuisance parameters on their own scale, by name."""
     if not theta.shape[1]:
         return {}
@@ -96,7 +129,7 @@ def unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:
     return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
 
-def _log_likelihood(
+def log_likelihoods(
     subject: Subject, state: State, w: FloatArray, theta: FloatArray
 ) -> tuple[FloatArray | None, FloatArray | None]:
     """Pointwise log-likelihood of every draw, and the log target at the point values of the hyper-parameters."""

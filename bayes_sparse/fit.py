@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,24 +21,24 @@ from bayes_sparse.choices import (
     default_hyper,
     with_settings,
 )
-from bayes_sparse.declared import declared_subject, nuts_of_declared
-from bayes_sparse.l1.tree import path_tree
+from bayes_sparse.declared import declared_subject
+from bayes_sparse.found import find
+from bayes_sparse.full import full_of_declared, full_tree
 from bayes_sparse.likelihoods import Likelihood
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
-from bayes_sparse.one_step.tree import eigen_tree
 from bayes_sparse.prepare import prepare
 from bayes_sparse.progress import FitProgress
-from bayes_sparse.run import along_path, maximise, objectives, one_step, rate
+from bayes_sparse.run import rate
+from bayes_sparse.sampled import conditional_tree
+from bayes_sparse.sampling.settings import Sampling
 from bayes_sparse.settings import count
-from bayes_sparse.smoothness import prices
 from bayes_sparse.subject import Subject
-from bayes_sparse.tree import evidence_tree, nuts_tree, versions, with_width
+from bayes_sparse.told import tell
+from bayes_sparse.tree import with_width
 from bayes_sparse.twins import in_words, twins
 
 __all__ = ["fit"]
-
-_log = logging.getLogger("bayes_sparse")
 
 
 def fit(
@@ -81,7 +78,8 @@ def fit(
     method : str or method object
         ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"revm"``, ``"full_matrix"``;
         ``"one_vs_rest"`` (several classes); ``"reweighted"``, ``"coordinate_descent"``, ``"fuzzy"``, ``"cv"`` (for
-        ``"jeffreys_laplace"``); ``"nuts"``.
+        ``"jeffreys_laplace"``); ``"nuts"``, started from an evidence fit, and with ``condition="alpha"`` at the
+        hyper-parameters of that fit.
     target : str, optional
         Name of the target column.
     likelihood : str or likelihood
@@ -110,7 +108,7 @@ def fit(
     progressbar : bool
         Show progress on anything that takes longer than a second.
     sample_kwargs : dict, optional
-        Passed to `pm.sample` by ``method="nuts"``.
+        Passed to the sampler by ``method="nuts"``.
     **settings
         Any other setting of the method or of the model by name: ``expansion="evidence"``, ``lam=2.0``,
         ``all_points=True``, ``bias_sd=5.0`` ...
@@ -145,20 +143,21 @@ def fit(
             "A pm.Model of your own says its target, likelihood, basis and offset itself; leave out target, "
             "likelihood, basis, keep and offset."
         )
-    if isinstance(chosen, NUTS):
-        sampling = {
-            "draws": draws,
-            "chains": chains,
-            "random_seed": random_seed,
-            "progressbar": progressbar,
-            "sample_kwargs": sample_kwargs,
-        }
-        if own and weights is not None:
-            raise ValueError("NUTS samples a pm.Model of your own as it stands: leave out `weights`.")
-        if own:
-            return nuts_of_declared(chosen_model, data, hyper, chosen, sampling)
-        prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
-        return _sample(chosen_model, prepared, hyper, chosen, sampling)
+    nuts = chosen if isinstance(chosen, NUTS) else None
+    sampling = None
+    if nuts is not None:
+        sampling = nuts(
+            draws=draws,
+            chains=chains,
+            random_seed=random_seed,
+            progressbar=progressbar,
+            sample_kwargs=sample_kwargs,
+        )
+        if not nuts.condition:
+            return _whole(chosen_model, nuts, sampling, hyper, (data, target, likelihood, basis, keep, weights, offset))
+        chosen = choose_method(nuts.start, chosen_model, hyper, likelihood)
+        check_choices(chosen_model, chosen, hyper)
+        hyper = default_hyper(chosen_model, chosen, hyper, kernel=bases.resolve(basis).kernel)
     tried: widths.WidthSearch | None = None
     if own:
         subject = declared_subject(chosen_model, data, weights, hyper, any_surface=chosen.family == "one_step")
@@ -178,21 +177,27 @@ def fit(
         subject = chosen_model.subject(prepared)
         if chosen.family != "path":
             _warn_twins(subject)
-    rng = np.random.default_rng(random_seed)
-    if chosen.family == "path":
-        if smoothness not in ("auto", 0):
-            raise ValueError(
-                "A Laplace prior of common scale has no price a degree of freedom: leave out `smoothness`."
-            )
-        tree = path_tree(subject, *along_path(subject, chosen, progressbar), draws=draws, chains=chains, rng=rng)
-    elif chosen.family == "one_step":
-        price = 0.0 if smoothness == "auto" else prices(smoothness, subject, flat=True)[0]
-        found = one_step(subject, chosen, chosen_model, price, progressbar)
-        tree = eigen_tree(subject, *found, draws=draws, chains=chains, rng=rng)
+    found = find(subject, chosen_model, chosen, hyper, smoothness, progressbar)
+    if nuts is not None and sampling is not None:
+        tree = conditional_tree(found, sampling, cold=not nuts.warm)
     else:
-        search = maximise(subject, chosen, objectives(subject, hyper, smoothness), progressbar)
-        tree = evidence_tree(subject, *search, draws=draws, chains=chains, rng=rng)
+        tree = found.tree(draws, chains, np.random.default_rng(random_seed))
     return tree if tried is None else with_width(tree, tried)
+
+
+def _whole(
+    model: Any, method: NUTS, sampling: Sampling, hyper: tuple[float, float] | None, given: tuple[Any, ...]
+) -> xr.DataTree:
+    """Everything by NUTS."""
+    data, target, likelihood, basis, keep, weights, offset = given
+    if isinstance(model, Declared):
+        if weights is not None:
+            raise ValueError("NUTS samples a pm.Model of your own as it stands: leave out `weights`.")
+        return full_of_declared(model, data, hyper, method, sampling)
+    prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
+    subject = model.subject(prepared)
+    _warn_twins(subject)
+    return full_tree(model, prepared, subject, hyper, method, sampling)
 
 
 def _warn_twins(subject: Subject) -> None:
@@ -202,34 +207,8 @@ def _warn_twins(subject: Subject) -> None:
     for design, names in subject.designs:
         same = twins(design, np.arange(design.M))
         if same:
-            warnings.warn(
+            tell(
                 f"Columns that are the same up to sign: {in_words(same, names)}; at most one of them is kept, and "
                 "which one is arbitrary.",
-                stacklevel=3,
+                UserWarning,
             )
-
-
-def _sample(
-    model: Any, prepared: Any, hyper: tuple[float, float] | None, method: NUTS, sampling: dict[str, Any]
-) -> xr.DataTree:
-    """Sample the declaration of a named model."""
-    if hyper is None and model.proper_hyper is not None:
-        hyper = model.proper_hyper
-        if getattr(model, "default_hyper", None) is None:
-            _log.info(
-                "NUTS needs a proper prior on the precisions: Gamma(%g, %g) stands in for the flat one of the evidence "
-                "methods; hyper=(a, b) chooses another.",
-                *hyper,
-            )
-    subject = model.subject(prepared)
-    _warn_twins(subject)
-    declaration = model.declare(prepared, hyper)
-    started = time.perf_counter()
-    sampled = method(declaration, **sampling)
-    attributes = {
-        "method": "nuts",
-        "hyper": list(hyper or ()),
-        "seconds": time.perf_counter() - started,
-        "versions": versions(),
-    }
-    return nuts_tree(subject, sampled, attributes)

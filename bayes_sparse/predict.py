@@ -8,7 +8,6 @@ predicts by averaging over its draws.
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from bayes_sparse.declared import predict_declared
 from bayes_sparse.design import FloatArray
 from bayes_sparse.new_rows import columns_at
 from bayes_sparse.quadrature import average_in_blocks
+from bayes_sparse.told import tell
 
 __all__ = ["predict"]
 
@@ -153,8 +153,8 @@ def _from_draws(
 def _warn_far(kernels: FloatArray) -> None:
     far = int(np.sum(kernels.max(axis=1) < _FAR))
     if far:
-        warnings.warn(
+        tell(
             f"{far} of {len(kernels)} rows lie far from every relevance vector: there the prediction falls back to the "
             "bias, and its sd is too small; predict(..., augment=True) mends it for a regression.",
-            stacklevel=4,
+            UserWarning,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.outcome import Outcome, Status
 from bayes_sparse.subject import Subject
+from bayes_sparse.told import FitWarning, tell
 
 __all__ = ["FitWarning", "judge", "judge_one_step", "warn", "warn_one_step", "warn_path"]
 
@@ -21,10 +21,6 @@ _ASTRAY = 10.0  # nats between the evidence at the expansion point and at the mo
 _NEAR_FLOOR = float(np.log(100.0))  # above the least noise a search may reach
 _VIOLATED, _UNSOLVED = 1e-3, 0.2  # of lambda: an approximate solution; none at all
 _log = logging.getLogger("bayes_sparse")
-
-
-class FitWarning(UserWarning):
-    """Something about a fit that its user should know before trusting it."""
 
 
 _MEANING: dict[str, str] = {
@@ -68,7 +64,7 @@ def warn(status: Status, problem: AnyProblem, outcome: Outcome, method: str) -> 
             "narrow; raise `smoothness` or offer fewer basis functions."
         )
     if message is not None:
-        warnings.warn(message, FitWarning, stacklevel=4)
+        tell(message)
 
 
 def warn_path(subject: Subject, outcome: PathOutcome, method: str) -> None:
@@ -116,7 +112,7 @@ def warn_path(subject: Subject, outcome: PathOutcome, method: str) -> None:
             "mean nothing; give a larger `lam`."
         )
     if message is not None:
-        warnings.warn(message, FitWarning, stacklevel=4)
+        tell(message)
 
 
 def judge_one_step(subject: Subject, outcome: EigenOutcome) -> Status:
@@ -172,4 +168,4 @@ def warn_one_step(status: Status, subject: Subject, outcome: EigenOutcome, expan
             f"far from quadratic between there and the answer; {cure}."
         )
     if message is not None:
-        warnings.warn(message, FitWarning, stacklevel=4)
+        tell(message)

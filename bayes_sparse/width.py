@@ -21,7 +21,7 @@ from scipy.spatial.distance import cdist
 from bayes_sparse.basis import Basis, rbf
 from bayes_sparse.design import FloatArray
 from bayes_sparse.prepare import Prepared
-from bayes_sparse.verdict import FitWarning
+from bayes_sparse.told import tell
 
 __all__ = ["Rating", "WidthSearch", "choose", "limits", "provisional", "search", "wanted"]
 
@@ -225,7 +225,7 @@ def _warn_of_end(trials: _Trials) -> None:
     if trials.end > 0:
         end, why = "widest", "bumps so wide are nearly straight, so basis='linear' or 'polynomial' may do as well"
     message = f"The evidence still rises at the {end} kernels tried (width {trials.best:.3g}): {why}."
-    warnings.warn(message, FitWarning, stacklevel=5)
+    tell(message)
 
 
 @contextmanager

@@ -335,7 +335,16 @@ def test_nuts_samples_the_users_model_as_it_stands():
     quick = {"tune": 20, "compute_convergence_checks": False, "compile_kwargs": {"mode": QUICK}, "cores": 1}
     model = tiny()
     with pytensor.config.change_flags(mode=QUICK):
-        tree = bs.fit(model, method="nuts", draws=15, chains=2, random_seed=0, progressbar=False, sample_kwargs=quick)
+        tree = bs.fit(
+            model,
+            method="nuts",
+            sampler="pymc",
+            draws=15,
+            chains=2,
+            random_seed=0,
+            progressbar=False,
+            sample_kwargs=quick,
+        )
     assert {"posterior", "sample_stats", "log_likelihood", "observed_data"} <= set(tree.children)
     assert tree["posterior"]["w"].shape == (2, 15, 2)
     assert tree["posterior"]["alpha"].shape == (2, 15, 2)
@@ -366,6 +375,7 @@ def test_nuts_refuses_what_it_would_ignore():
         bs.fit(
             tiny(),
             method="nuts",
+            sampler="pymc",
             weights=np.arange(TINY),
             draws=2,
             chains=1,

@@ -227,25 +227,20 @@ def test_draws_do_not_touch_the_global_generator():
 
 def test_plain_nuts_says_which_prior_stands_in(messages, monkeypatch):
     """The sampler itself is not run: only what is said and declared before it."""
-    from bayes_sparse.methods.nuts import NUTS
 
     class Stop(Exception):
         pass
 
-    def stop(self, model, **sampling):
-        raise Stop(model, sampling)
+    def stop(model, start, sampling):
+        raise Stop(model, start, sampling)
 
-    monkeypatch.setattr(NUTS, "__call__", stop)
+    monkeypatch.setattr("bayes_sparse.full.sample_model", stop)
     with pytest.raises(Stop) as stopped:
-        bs.fit("ard_gaussian", (X, Y), method="nuts", draws=7, chains=3, random_seed=1, sample_kwargs={"tune": 5})
-    model, sampling = stopped.value.args
-    assert sampling == {
-        "draws": 7,
-        "chains": 3,
-        "random_seed": 1,
-        "progressbar": True,
-        "sample_kwargs": {"tune": 5},
-    }
+        bs.fit("ard_gaussian", (X, Y), method="nuts", draws=7, chains=3, random_seed=1, sample_kwargs={"cores": 1})
+    model, start, sampling = stopped.value.args
+    assert (sampling.draws, sampling.chains, sampling.random_seed, sampling.progressbar) == (7, 3, 1, True)
+    assert sampling.more == {"cores": 1}
+    assert set(start.values) == {"alpha", "z", "bias", "sigma"}
     assert {rv.name for rv in model.free_RVs} == {"alpha", "z", "bias", "sigma"}
     assert len(messages) == 1
     assert "Gamma(0.5, 0.005)" in messages[0]

@@ -163,7 +163,7 @@ def test_bad_bounds_are_refused(bounds):
 def test_nuts_gives_weights_in_the_users_units_and_predicts(likelihood):
     y = TARGETS[likelihood]
     settings = {"draws": 150, "chains": 1, "random_seed": 3, "progressbar": False, "sample_kwargs": {"cores": 1}}
-    method = bs.methods.NUTS(tune=200, target_accept=0.8)
+    method = bs.methods.NUTS(tune=200, target_accept=0.8, sampler="pymc")
     tree = bs.fit("jeffreys_laplace", (X, y), method=method, bounds=(0.1, 50.0), **settings)
     posterior = tree["posterior"].to_dataset()
     assert {"lambda", "log_lambda", "w", "bias"} <= set(posterior.data_vars)

@@ -313,7 +313,9 @@ def test_nuts_agrees_with_the_evidence_at_the_same_prior():
     small = (X[:, :2], Y)
     same = {"hyper": (10.0, 5.0), "bias_sd": 2.0, "random_seed": 4}
     short = {"draws": 150, "chains": 2, "tune": 150, "target_accept": 0.8, "progressbar": False}
-    nuts = bs.fit("student_multinomial", small, method="nuts", sample_kwargs={"cores": 1}, **same, **short)
+    nuts = bs.fit(
+        "student_multinomial", small, method="nuts", sampler="pymc", sample_kwargs={"cores": 1}, **same, **short
+    )
     fast = bs.fit("student_multinomial", small, **same)
     assert nuts["posterior"]["w"].dims == ("chain", "draw", "basis")
     assert_array_equal(nuts["constant_data"]["of_class"], fast["constant_data"]["of_class"])

@@ -67,9 +67,19 @@ class PathOutcome:
     def log_prior(self, w: FloatArray) -> FloatArray:
         """Log prior of draws of the active weights (S, k): the marginal one, unnormalised, or Laplace's at lambda."""
         point, N = self.point, self.point.N
+        if not self.marginal or not N:
+            return self.log_laplace(w)
         R = np.abs(w[:, point.sign != 0]).sum(axis=1)
-        if not N:
-            return np.zeros(len(w))
-        if self.marginal:
-            return np.asarray(point.log_prior + N * (np.log(point.R) - np.log(R)))
-        return np.asarray(N * np.log(point.lam / 2) - point.lam * R)
+        return np.asarray(self._unpriced(w) + point.log_prior + N * (np.log(point.R) - np.log(R)))
+
+    def log_laplace(self, w: FloatArray) -> FloatArray:
+        """Log prior of draws of the active weights (S, k) with lambda held where it was found."""
+        point, N = self.point, self.point.N
+        R = np.abs(w[:, point.sign != 0]).sum(axis=1)
+        return self._unpriced(w) + (N * np.log(point.lam / 2) - point.lam * R if N else 0.0)
+
+    def _unpriced(self, w: FloatArray) -> FloatArray:
+        """Log density of the normal prior on the weights without a price; 0 where it is flat."""
+        precision = self.point.path.precision[self.point.index]
+        proper = precision > 0
+        return 0.5 * float(np.sum(np.log(precision[proper] / (2 * np.pi)))) - 0.5 * w**2 @ precision

@@ -14,7 +14,7 @@ import xarray as xr
 from scipy.linalg import lapack
 
 from bayes_sparse.design import FloatArray, IntArray
-from bayes_sparse.draws import Variables, put, unpacked
+from bayes_sparse.draws import Variables, chain_and_draw, named_draws, of_each_observation
 from bayes_sparse.gaussian import cholesky
 from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.l1.path import Point, Record
@@ -22,7 +22,7 @@ from bayes_sparse.limits import small_enough
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import assemble, fixed_names, put_fixed
 
-__all__ = ["path_tree"]
+__all__ = ["factor_on_support", "path_tree"]
 
 
 def path_tree(
@@ -35,14 +35,14 @@ def path_tree(
     rng: np.random.Generator,
 ) -> xr.DataTree:
     """Point, moments on the support, and draws if any are asked for."""
-    factor = _factor(outcome)
+    factor = factor_on_support(outcome)
     groups = {"evidence": _evidence(subject, outcome, factor, attributes)}
     if draws:
         groups |= _draws(subject, outcome, factor, draws, chains, rng)
     return assemble(subject, groups)
 
 
-def _factor(outcome: PathOutcome) -> FloatArray:
+def factor_on_support(outcome: PathOutcome) -> FloatArray:
     """F with F F' the covariance of the active weights and the nuisance parameters."""
     P = outcome.precision
     if len(P) and lapack.dpotrf(P, lower=1)[1] != 0:
@@ -149,37 +149,25 @@ def _draws(
     w, theta = point.w + drawn[:, :k], point.theta + drawn[:, k:]
     if theta.size:
         theta = np.clip(theta, *problem.theta_bounds.T)
-    coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
-    variables: Variables = {}
-    reported = (subject.in_users_units(w, index) + subject.prior_mean[index]).reshape(*shape, k)
-    for slot in (*subject.sparse, *subject.fixed):
-        put(variables, coords, slot, reported, index)
-    for name, values in unpacked(subject, theta).items():
-        extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
-        variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
-    chain_draw = {name: coords[name] for name in ("chain", "draw")}
     log_q = -0.5 * np.sum(z**2, axis=1) - 0.5 * len(factor) * np.log(2 * np.pi) - np.log(factor.diagonal()).sum()
     stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
-    groups = {"posterior": xr.Dataset(variables, coords=coords)}
+    groups = {"posterior": named_draws(subject, index, w, theta, shape)}
     if small_enough(8 * count * problem.design.n):
         eta = problem.offset + w @ problem.design.columns(index).T
         pointwise = problem.log_densities(eta, theta)
         log_p = pointwise.sum(axis=1) if problem.weights is None else pointwise @ problem.weights
-        log_p = log_p + outcome.log_prior(w) - 0.5 * w**2 @ point.path.precision[index]
         if problem.log_prior is not None:
-            log_p += [problem.log_prior(row) for row in theta]
-        stats["log_p"] = (("chain", "draw"), np.asarray(log_p).reshape(shape))
-        groups["log_likelihood"] = xr.Dataset(
-            {subject.observed: (("chain", "draw", subject.obs_dim), pointwise.reshape(*shape, -1))},
-            coords={**chain_draw, subject.obs_dim: subject.obs},
-        )
-    prior = "Gamma(N) / (2R)^N, unnormalised" if outcome.marginal else "Laplace at the given lambda"
+            log_p = log_p + [problem.log_prior(row) for row in theta]
+        stats["log_p"] = (("chain", "draw"), (log_p + outcome.log_laplace(w)).reshape(shape))
+        if outcome.marginal:
+            stats["log_p_marginal"] = (("chain", "draw"), (log_p + outcome.log_prior(w)).reshape(shape))
+        groups["log_likelihood"] = of_each_observation(subject, pointwise, shape)
+    told = {
+        "log_p": "log p(y|w) + log p(w|lambda*) on the support; weights of standardised columns",
+        "log_p_marginal": "the same with lambda integrated out, the prior Gamma(N) / (2R)^N: improper at w = 0",
+        "log_q": "log density of the approximation, of the same weights and the nuisance parameters",
+    }
     groups["sample_stats"] = xr.Dataset(
-        stats,
-        coords=chain_draw,
-        attrs={
-            "log_p": f"log p(y|w) + log p(w) on the support, the prior {prior}; weights of standardised columns",
-            "log_q": "log density of the approximation, of the same weights and the nuisance parameters",
-        },
+        stats, coords=chain_and_draw(shape), attrs={name: text for name, text in told.items() if name in stats}
     )
     return groups

@@ -1,81 +1,73 @@
-"""Plain NUTS of the same declaration: the exact posterior, for as long as it takes."""
+"""NUTS of the same declaration: the exact posterior, started where an evidence fit ended."""
 
 from __future__ import annotations
 
-import logging
-import shutil
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-import pymc as pm
-import xarray as xr
-from pytensor.compile.mode import get_mode
-from pytensor.configdefaults import config
-
-from bayes_sparse.limits import small_enough
+from bayes_sparse.sampling.settings import Sampling, choose_sampler
+from bayes_sparse.settings import count, positive
 
 __all__ = ["NUTS"]
 
-_log = logging.getLogger("bayes_sparse")
+_COLD, _WARM, _WARM_AT_ALPHA = 1000, 500, 150  # warm-up steps that were found to be enough
 
 
 @dataclass(frozen=True)
 class NUTS:
-    """Samples a `pm.Model` with PyMC.
+    """Samples a declaration, or at ``condition="alpha"`` its weights alone.
 
     Attributes
     ----------
-    tune : int
-        Warm-up steps a chain.
+    condition : "alpha" or None
+        None samples everything. ``"alpha"`` samples the exact p(w | alpha*, data) over the terms that an evidence fit
+        kept, with its hyper-parameters held: what its approximation stands for.
+    start : str or method object
+        Whose fit that is: ``"evidence"``, the model's default, or another method.
+    warm : bool
+        Start at that fit, in coordinates in which it is a standard normal; False starts cold.
+    sampler : "auto", "nutpie" or "pymc"
+        ``"auto"`` is nutpie where it is installed.
+    tune : int, optional
+        Warm-up steps a chain; None for 1000 from a cold start, 500 from an evidence fit, 150 with a condition.
     target_accept : float
-        Higher than PyMC's default: sparse priors have narrow corners.
+        Higher than PyMC's default where everything is sampled: sparse priors have narrow corners. None for 0.95, or 0.8
+        with a condition.
     """
 
-    tune: int = 1000
-    target_accept: float = 0.95
+    condition: Literal["alpha"] | None = None
+    start: Any = "evidence"
+    warm: bool = True
+    sampler: str = "auto"
+    tune: int | None = None
+    target_accept: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.condition not in (None, "alpha"):
+            raise ValueError(f"`condition` is 'alpha' or None, got {self.condition!r}.")
+        if self.tune is not None:
+            count("tune", self.tune, 1)
+        if self.target_accept is not None:
+            positive("target_accept", self.target_accept, below=1.0)
 
     def __call__(
         self,
-        model: pm.Model,
         *,
         draws: int,
         chains: int,
         random_seed: int | None,
         progressbar: bool,
         sample_kwargs: dict[str, Any] | None,
-    ) -> xr.DataTree:
-        """Draw from the posterior, with the pointwise log-likelihood."""
-        compiling = _compile_kwargs()
-        arguments: dict[str, Any] = {
-            "draws": draws,
-            "chains": chains,
-            "tune": self.tune,
-            "target_accept": self.target_accept,
-            "random_seed": random_seed,
-            "progressbar": progressbar,
-            "nuts_sampler": "pymc",
-            "compile_kwargs": compiling,
-        }
-        arguments |= sample_kwargs or {}
-        with model:
-            sampled: xr.DataTree = pm.sample(**arguments)
-            if model.observed_RVs and _fits(sampled):
-                sampled = pm.compute_log_likelihood(sampled, progressbar=False, compile_kwargs=compiling)
-        return sampled
-
-
-def _fits(sampled: xr.DataTree) -> bool:
-    """Whether the pointwise log-likelihood is small enough to be stored; says so if not."""
-    sizes = sampled["posterior"].sizes
-    values = sum(variable.size for variable in sampled["observed_data"].to_dataset().data_vars.values())
-    return small_enough(8 * sizes["chain"] * sizes["draw"] * int(values))
-
-
-def _compile_kwargs() -> dict[str, Any]:
-    if not shutil.which(config.cxx or ""):
-        _log.info("Compiling the model for NUTS; the first time on a machine this takes about a minute.")
-        return {}
-    # Compiling a matrix product takes numba most of a minute the first time, a C++ compiler a few seconds. The product
-    # itself is left to numpy: an installation by pip has no BLAS that C code could link to.
-    mode: Any = get_mode("CVM")  # type: ignore[no-untyped-call]
-    return {"mode": mode.excluding("BlasOpt", "local_usmm")}
+    ) -> Sampling:
+        """How to sample."""
+        warm = _WARM_AT_ALPHA if self.condition else _WARM
+        return Sampling(
+            draws=count("draws", draws, 1),
+            tune=self.tune if self.tune is not None else (warm if self.warm else _COLD),
+            chains=chains,
+            target_accept=self.target_accept if self.target_accept is not None else (0.8 if self.condition else 0.95),
+            sampler=choose_sampler(self.sampler),
+            random_seed=random_seed,
+            progressbar=progressbar,
+            more=dict(sample_kwargs or {}),
+        )

@@ -13,13 +13,13 @@ import numpy as np
 import xarray as xr
 
 from bayes_sparse.design import FloatArray
-from bayes_sparse.draws import Variables, put, unpacked
+from bayes_sparse.draws import Variables, chain_and_draw, of_each_observation, put, put_nuisance
 from bayes_sparse.limits import small_enough
 from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import assemble, fixed_names, put_fixed, term_labels
 
-__all__ = ["eigen_tree"]
+__all__ = ["direction_draws", "eigen_tree", "weights_of_directions"]
 
 
 def eigen_tree(
@@ -41,7 +41,7 @@ def eigen_tree(
 def _evidence(subject: Subject, outcome: EigenOutcome, attributes: dict[str, Any]) -> xr.Dataset:
     M, k = subject.M, int(outcome.kept.sum())
     index = np.arange(len(subject.order))
-    weights = _weights(subject, outcome)
+    weights = weights_of_directions(subject, outcome)
     mean = subject.in_users_units(outcome.posterior.mean @ weights, index) + subject.prior_mean
     mode = subject.in_users_units(outcome.peak.v @ weights, index) + subject.prior_mean
     factor = subject.in_users_units((weights.T @ outcome.posterior.factor).T, index).T
@@ -92,7 +92,7 @@ def _evidence(subject: Subject, outcome: EigenOutcome, attributes: dict[str, Any
     return xr.Dataset(variables, coords=coords, attrs={"approximation": "quadratic", **attributes})
 
 
-def _weights(subject: Subject, outcome: EigenOutcome) -> FloatArray:
+def weights_of_directions(subject: Subject, outcome: EigenOutcome) -> FloatArray:
     """A matrix that takes (directions kept, fixed weights) to all columns in the subject's own order."""
     k, d, q = int(outcome.kept.sum()), subject.surface.d, subject.surface.q
     out = np.zeros((k + q, d + q))
@@ -112,10 +112,34 @@ def _draws(
     subject: Subject, outcome: EigenOutcome, draws: int, chains: int, rng: np.random.Generator
 ) -> dict[str, xr.Dataset]:
     """Independent draws of the directions kept and of the weights they mean."""
-    count, shape, k = chains * draws, (chains, draws), int(outcome.kept.sum())
+    count, shape = chains * draws, (chains, draws)
     v, log_q = outcome.posterior.draw(count, rng)
     theta = _draw_theta(subject, outcome, count, rng)
-    coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
+    groups = {"posterior": direction_draws(subject, outcome, v, theta, shape)}
+    stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
+    if small_enough(8 * count * subject.surface.n):
+        narrow = subject.surface.along(outcome.loadings)
+        at_point = narrow.log_densities(v, np.broadcast_to(outcome.quadratic.theta, (count, theta.shape[1])))
+        stats["log_p"] = (("chain", "draw"), _log_target(subject, outcome, v, at_point).reshape(shape))
+        pointwise = narrow.log_densities(v, theta) if theta.shape[1] else at_point
+        groups["log_likelihood"] = of_each_observation(subject, pointwise, shape)
+    groups["sample_stats"] = xr.Dataset(
+        stats,
+        coords=chain_and_draw(shape),
+        attrs={
+            "log_p": "log p(y|w) + log p(u|alpha) at the point values of alpha and nuisance parameters, normalised",
+            "log_q": "log density of the approximation; like log_p, of the directions kept and the fixed weights",
+        },
+    )
+    return groups
+
+
+def direction_draws(
+    subject: Subject, outcome: EigenOutcome, v: FloatArray, theta: FloatArray, shape: tuple[int, int]
+) -> xr.Dataset:
+    """Draws of the directions kept and the fixed weights (S, k + q), and of the nuisance parameters (S, t)."""
+    k = int(outcome.kept.sum())
+    coords: dict[str, Any] = chain_and_draw(shape)
     variables: Variables = {}
     if k:
         taken = any(slot.name == "u" for slot in (*subject.sparse, *subject.fixed))
@@ -123,31 +147,8 @@ def _draws(
         variables[name] = (("chain", "draw", "direction"), v[:, :k].reshape(*shape, k))
         coords["direction"] = np.flatnonzero(outcome.kept) + 1
     _put_weights(variables, coords, subject, outcome, v, shape)
-    for name, values in unpacked(subject, theta).items():
-        extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
-        variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
-    chain_draw = {name: coords[name] for name in ("chain", "draw")}
-    groups = {"posterior": xr.Dataset(variables, coords=coords)}
-    stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
-    if small_enough(8 * count * subject.surface.n):
-        narrow = subject.surface.along(outcome.loadings)
-        at_point = narrow.log_densities(v, np.broadcast_to(outcome.quadratic.theta, (count, theta.shape[1])))
-        stats["log_p"] = (("chain", "draw"), _log_target(subject, outcome, v, at_point).reshape(shape))
-        pointwise = narrow.log_densities(v, theta) if theta.shape[1] else at_point
-        dims = ("chain", "draw", subject.obs_dim, *(f"{subject.observed}_dim_{i}" for i in range(1, subject.y.ndim)))
-        groups["log_likelihood"] = xr.Dataset(
-            {subject.observed: (dims, pointwise.reshape(*shape, *subject.y.shape))},
-            coords={**chain_draw, subject.obs_dim: subject.obs},
-        )
-    groups["sample_stats"] = xr.Dataset(
-        stats,
-        coords=chain_draw,
-        attrs={
-            "log_p": "log p(y|w) + log p(u|alpha) at the point values of alpha and nuisance parameters, normalised",
-            "log_q": "log density of the approximation; like log_p, of the directions kept and the fixed weights",
-        },
-    )
-    return groups
+    put_nuisance(variables, subject, theta, shape)
+    return xr.Dataset(variables, coords=coords)
 
 
 def _put_weights(
@@ -165,7 +166,7 @@ def _put_weights(
         slots = subject.fixed
     if not slots:
         return
-    drawn = subject.in_users_units(v @ _weights(subject, outcome), index) + subject.prior_mean
+    drawn = subject.in_users_units(v @ weights_of_directions(subject, outcome), index) + subject.prior_mean
     for slot in slots:
         put(variables, coords, slot, drawn.reshape(*shape, -1), index)
 

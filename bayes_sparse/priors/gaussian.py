@@ -69,6 +69,11 @@ class Gaussian:
         """Log density of the prior at x, shape (count, k) or (k,); where pruned, 0 at zero."""
         return _log_normal(x, alpha)
 
+    def slope(self, x: FloatArray, alpha: FloatArray) -> FloatArray:
+        """Derivative of `log_prior` along x, where no coordinate is pruned."""
+        slope: FloatArray = -alpha * x
+        return slope
+
     def degrees_of_freedom(self, h: FloatArray, u: FloatArray, alpha: FloatArray) -> FloatArray:
         """``gamma = h/(h + alpha)``: how well the likelihood determines a coordinate, between 0 and 1."""
         return h / (h + alpha)

@@ -114,6 +114,11 @@ class Laplace:
         log_prior: FloatArray = np.where(spike, np.where(x == 0, 0.0, -np.inf), density)
         return log_prior
 
+    def slope(self, x: FloatArray, alpha: FloatArray) -> FloatArray:
+        """Derivative of `log_prior` along x, where no coordinate is pruned."""
+        slope: FloatArray = -0.5 * alpha * np.sign(x)
+        return slope
+
     def degrees_of_freedom(self, h: FloatArray, u: FloatArray, alpha: FloatArray) -> FloatArray:
         """``gamma = h Var(x)``: how far the posterior mean follows u, between 0 and 1.
 

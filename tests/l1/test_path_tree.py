@@ -60,7 +60,7 @@ def test_groups_and_variables_of_the_contract(trees, likelihood):
     groups = {"posterior", "sample_stats", "log_likelihood", "observed_data", "constant_data", "evidence"}
     assert groups == set(tree.children)
     assert set(posterior.data_vars) == {"w", "bias", *nuisance}
-    assert set(tree["sample_stats"].data_vars) == {"log_p", "log_q"}
+    assert set(tree["sample_stats"].data_vars) == {"log_p", "log_p_marginal", "log_q"}
     assert tree["log_likelihood"]["y"].shape == (4, 500, N)
     for name in ("lambda", "N", "R", "r", "criterion", "log_likelihood_mode", "log_prior", "log_evidence", *nuisance):
         assert evidence[name].ndim == 0
@@ -108,10 +108,13 @@ def test_log_likelihood_and_log_p_by_hand(likelihood, settings):
     each = density(likelihood, y, eta, [float(draw[name]) for name in NUISANCE.get(likelihood, [])])
     assert_allclose(tree["log_likelihood"]["y"].isel(chain=1, draw=2), each, rtol=1e-8, atol=1e-10)
     R, count = np.abs(w * X[:, columns].std(axis=0)).sum(), len(w)
-    prior = gammaln(count) - count * np.log(2 * R)
-    if settings:
-        prior = count * np.log(3.0 / 2) - 3.0 * R
-    assert_allclose(tree["sample_stats"]["log_p"].isel(chain=1, draw=2), each.sum() + prior, rtol=1e-9)
+    held = 3.0 if settings else float(tree["evidence"]["lambda"])
+    priors = {"log_p": count * np.log(held / 2) - held * R}
+    if not settings:
+        priors["log_p_marginal"] = gammaln(count) - count * np.log(2 * R)
+    assert priors.keys() == tree["sample_stats"].data_vars.keys() - {"log_q"}
+    for name, prior in priors.items():
+        assert_allclose(tree["sample_stats"][name].isel(chain=1, draw=2), each.sum() + prior, rtol=1e-9)
 
 
 @pytest.mark.parametrize("likelihood", ["bernoulli", "poisson"])

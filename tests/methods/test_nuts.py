@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 import bayes_sparse as bs
 
 ONE_CORE = {"cores": 1}
-METHOD = bs.methods.nuts.NUTS(tune=300, target_accept=0.9)
+METHOD = bs.methods.nuts.NUTS(tune=300, target_accept=0.9, sampler="pymc")
 X = np.random.default_rng(0).standard_normal((60, 2)) * [1.0, 5.0] + [0.0, 3.0]
 Y = 2.0 + X @ [1.0, -0.2] + 0.4 * np.random.default_rng(1).standard_normal(60)
 
@@ -100,7 +100,7 @@ def test_an_explicit_proper_prior_is_taken_as_it_is():
     tree = bs.fit(
         "ard_gaussian",
         (X[:20], Y[:20] > Y[:20].mean()),
-        method=bs.methods.nuts.NUTS(tune=50, target_accept=0.8),
+        method=bs.methods.nuts.NUTS(tune=50, target_accept=0.8, sampler="pymc"),
         hyper=(2.0, 1.0),
         draws=20,
         chains=1,

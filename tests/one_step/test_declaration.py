@@ -190,6 +190,7 @@ def sample(name, likelihood):
             name,
             (X, TARGETS[likelihood]),
             method="nuts",
+            sampler="pymc",
             likelihood=likelihood,
             draws=100,
             chains=2,

@@ -1,0 +1,99 @@
+"""The whole declaration, sampled: the fourth rung, with a named model or one of the user's own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from typing import Any
+
+import pymc as pm
+import xarray as xr
+
+from bayes_sparse.choices import check_choices, choose_method
+from bayes_sparse.declared import check_proper, declared_settings, declared_subject, set_data
+from bayes_sparse.found import Found, find
+from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.models import Declared
+from bayes_sparse.prepare import Prepared
+from bayes_sparse.progress import quiet
+from bayes_sparse.sampled import sampling_attributes
+from bayes_sparse.sampling.model import sample_model
+from bayes_sparse.sampling.settings import Sampling
+from bayes_sparse.sampling.start import start_of
+from bayes_sparse.subject import Subject
+from bayes_sparse.tree import nuts_tree, versions
+
+__all__ = ["full_of_declared", "full_tree"]
+
+_log = logging.getLogger("bayes_sparse")
+
+
+def full_tree(
+    model: Any,
+    prepared: Prepared,
+    subject: Subject,
+    hyper: tuple[float, float] | None,
+    method: NUTS,
+    sampling: Sampling,
+) -> xr.DataTree:
+    """Sample the declaration of a named model."""
+    if hyper is None and model.proper_hyper is not None:
+        hyper = model.proper_hyper
+        if getattr(model, "default_hyper", None) is None:
+            _log.info(
+                "NUTS needs a proper prior on the precisions: Gamma(%g, %g) stands in for the flat one of the evidence "
+                "methods; hyper=(a, b) chooses another.",
+                *hyper,
+            )
+    started = time.perf_counter()
+    declaration = model.declare(prepared, hyper)
+    found = _near(subject, model, method, hyper, prepared.likelihood.name) if method.warm else None
+    sampled, told = _sampled(declaration, found, sampling)
+    told |= {"hyper": list(hyper or ()), "seconds": time.perf_counter() - started}
+    return nuts_tree(subject, sampled, told)
+
+
+def full_of_declared(
+    declared: Declared, data: Any, hyper: tuple[float, float] | None, method: NUTS, sampling: Sampling
+) -> xr.DataTree:
+    """Sample the user's model as it stands."""
+    if hyper is not None:
+        raise ValueError("A pm.Model of your own declares its own prior, and NUTS samples that: leave out `hyper`.")
+    check_proper(declared)
+    set_data(declared.model, data)
+    started, found = time.perf_counter(), None
+    if method.warm:
+        try:
+            with quiet():
+                subject = declared_subject(declared, None, None, None)
+            found = _near(subject, declared, method, None, "auto")
+        except ValueError as refused:  # NUTS takes models that no evidence method can
+            _log.info("NUTS starts cold, because no evidence method fits this model: %s", refused)
+    tree, told = _sampled(declared.model, found, sampling)
+    tree["posterior"].attrs.update(told, seconds=time.perf_counter() - started)
+    tree.attrs["bayes_sparse"] = json.dumps(declared_settings(declared))
+    return tree
+
+
+def _near(subject: Subject, model: Any, method: NUTS, hyper: tuple[float, float] | None, likelihood: str) -> Found:
+    """A fit by evidence of the same model, to start at."""
+    chosen = choose_method(method.start, model, hyper, likelihood)
+    if chosen.needs_flat_hyper or chosen.family != "evidence":
+        hyper = None
+    check_choices(model, chosen, hyper)
+    with quiet():
+        return find(subject, model, chosen, hyper, 0.0 if chosen.family != "path" else "auto", False)
+
+
+def _sampled(declaration: pm.Model, found: Found | None, sampling: Sampling) -> tuple[xr.DataTree, dict[str, Any]]:
+    start = None if found is None else start_of(found, declaration)
+    sampled, *evaluations = sample_model(declaration, start, sampling)
+    told = {
+        "method": "nuts",
+        "condition": "",
+        "start": "cold" if found is None else str(found.attributes["method"]),
+        **sampling_attributes(sampling, *evaluations),
+        "versions": versions(),
+    }
+    return sampled, told
