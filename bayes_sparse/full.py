@@ -7,14 +7,18 @@ import logging
 import time
 from typing import Any
 
+import numpy as np
 import pymc as pm
 import xarray as xr
 
 from bayes_sparse.choices import check_choices, choose_method
 from bayes_sparse.declared import check_proper, declared_settings, declared_subject, set_data
 from bayes_sparse.found import Found, find
+from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
+from bayes_sparse.named import Centred
+from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.progress import quiet
 from bayes_sparse.sampled import sampling_attributes
@@ -26,6 +30,7 @@ from bayes_sparse.tree import nuts_tree, versions
 
 __all__ = ["full_of_declared", "full_tree"]
 
+_DETERMINED = 0.5  # share of a weight's variance that the data took away
 _log = logging.getLogger("bayes_sparse")
 
 
@@ -47,9 +52,10 @@ def full_tree(
                 *hyper,
             )
     started = time.perf_counter()
-    declaration = model.declare(prepared, hyper)
     found = _near(subject, model, method, hyper, prepared.likelihood.name) if method.warm else None
-    sampled, told = _sampled(declaration, found, sampling)
+    centred = _centred(model, method, found)
+    declaration = model.declare(prepared, hyper, centred=centred)
+    sampled, told = _sampled(declaration, found, sampling, centred)
     told |= {"hyper": list(hyper or ()), "seconds": time.perf_counter() - started}
     return nuts_tree(subject, sampled, told)
 
@@ -86,8 +92,26 @@ def _near(subject: Subject, model: Any, method: NUTS, hyper: tuple[float, float]
         return find(subject, model, chosen, hyper, 0.0 if chosen.family != "path" else "auto", False)
 
 
-def _sampled(declaration: pm.Model, found: Found | None, sampling: Sampling) -> tuple[xr.DataTree, dict[str, Any]]:
-    start = None if found is None else start_of(found, declaration)
+def _centred(model: Any, method: NUTS, found: Found | None) -> Centred:
+    """Which weights are declared as they are: those that the data determine rather than the prior."""
+    if model.prior == "jeffreys":  # one scale for all weights is known well enough
+        return True if method.centred == "auto" else method.centred
+    if method.centred != "auto" or found is None:
+        return method.centred is True
+    if isinstance(found.outcome, EigenOutcome):
+        return found.outcome.gamma > _DETERMINED if model.coordinates == "eigen" else False
+    if isinstance(found.outcome, PathOutcome):
+        return False
+    determined = np.zeros(found.subject.M, dtype=bool)
+    state = found.outcome.state
+    determined[state.index[(state.index < len(determined)) & (state.gamma > _DETERMINED)]] = True
+    return determined
+
+
+def _sampled(
+    declaration: pm.Model, found: Found | None, sampling: Sampling, centred: Centred = False
+) -> tuple[xr.DataTree, dict[str, Any]]:
+    start = None if found is None else start_of(found, declaration, centred)
     sampled, *evaluations = sample_model(declaration, start, sampling)
     told = {
         "method": "nuts",

@@ -26,6 +26,7 @@ from bayes_sparse.subject import Subject
 from bayes_sparse.surfaces import Softmax
 
 __all__ = [
+    "Centred",
     "Pointwise",
     "bias_sd",
     "class_slices",
@@ -34,9 +35,12 @@ __all__ = [
     "named_subject",
     "normal_weights",
     "observe",
+    "scaled",
     "standardised",
     "weight_names",
 ]
+
+type Centred = bool | NDArray[np.bool_]
 
 _NOISE_FLOOR = 1e-6  # of the spread of the targets: noise below it has collapsed
 _POISSON = float(np.log(1e5))  # counts so little over-dispersed are Poisson's, and beyond it rounding errors speak
@@ -88,18 +92,30 @@ def standardised(data: Prepared) -> FloatArray:
     return Phi if data.scale is None else Phi / data.scale
 
 
-def normal_weights(data: Prepared, hyper: tuple[float, float], sd: float, *, centred: bool) -> Any:
+def normal_weights(data: Prepared, hyper: tuple[float, float], sd: float, *, centred: Centred) -> Any:
     """Precisions and normal weights of a declaration, inside its model context: the weights.
 
-    ``w ~ Normal(0, 1/sqrt(alpha))`` directly if centred, else ``w = z / sqrt(alpha)`` with standard normal z.
+    ``w ~ Normal(0, 1/sqrt(alpha))`` directly where centred, else ``w = z / sqrt(alpha)`` with standard normal z.
     """
     kept, known = kept_weights(data, sd)
     alpha = pm.Gamma("alpha", *hyper, dims="basis")
     precision: Any = alpha if not kept.any() else pt.switch(kept, known, alpha)
-    if centred:
-        return pm.Normal("w", 0.0, tau=precision, dims="basis")
-    z = pm.Normal("z", 0.0, 1.0, dims="basis")
-    return pm.Deterministic("w", z / pt.sqrt(precision), dims="basis")
+    return scaled(pm.Normal, "w", 1 / pt.sqrt(precision), "basis", centred)
+
+
+def scaled(distribution: Any, name: str, scale: Any, dim: str, centred: Centred) -> Any:
+    """A variable of a given scale, inside its model context, in the parametrisation that NUTS explores best.
+
+    Directly where centred, which suits what the data determine; elsewhere as z of scale 1 times the scale, which suits
+    what only the prior holds.
+    """
+    directly = np.asarray(centred)
+    if directly.all():
+        return distribution(name, 0.0, scale, dims=dim)
+    if not directly.any():
+        return pm.Deterministic(name, scale * distribution("z", 0.0, 1.0, dims=dim), dims=dim)
+    z = distribution("z", 0.0, pt.switch(directly, scale, 1.0), dims=dim)
+    return pm.Deterministic(name, z * pt.switch(directly, 1.0, scale), dims=dim)
 
 
 def observe(data: Prepared, eta: Any) -> None:

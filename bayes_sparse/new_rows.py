@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,17 @@ from scipy.sparse import csr_array, hstack
 
 from bayes_sparse import basis as bases
 
-__all__ = ["columns_at"]
+__all__ = ["columns_at", "columns_drawn"]
+
+
+def columns_drawn(tree: xr.DataTree) -> tuple[NDArray[np.intp], int]:
+    """Which of the basis functions the draws of a tree are of, and how many there are in all."""
+    labels = json.loads(tree.attrs["bayes_sparse"])["vectors"]["w"][1]
+    if "w" not in tree["posterior"]:
+        return np.empty(0, dtype=np.intp), len(labels)
+    place = {label: i for i, label in enumerate(labels)}
+    drawn = tree["posterior"]["w"]["basis"].to_numpy().tolist()
+    return np.array([place[label] for label in drawn], dtype=np.intp), len(labels)
 
 
 def columns_at(tree: xr.DataTree, basis: bases.Basis, X: Any, column: NDArray[Any], M: int) -> Any:

@@ -113,8 +113,9 @@ def plot_curve(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     grid = np.linspace(x.min(), x.max(), 400)
     predicted = predict(tree, grid[:, None])
     mean, sd = predicted["mean"].to_numpy(), predicted["sd"].to_numpy()
-    vectors = "basis" in tree["evidence"]["relevant"].dims  # directions have no place among the rows
-    kept = tree["evidence"]["relevant"].to_numpy() if vectors else np.zeros(len(x), dtype=bool)
+    relevant = tree["evidence"]["relevant"] if "evidence" in tree.children else xr.DataArray(False)
+    vectors = "basis" in relevant.dims  # directions have no place among the rows, and NUTS prunes nothing
+    kept = relevant.to_numpy() if vectors else np.zeros(len(x), dtype=bool)
     ax.fill_between(grid, mean - 1.96 * sd, mean + 1.96 * sd, color=BLUE, alpha=0.15, lw=0, label="95% of new data")
     ax.plot(x, y, ".", color=GREY, ms=4, label="data")
     ax.plot(grid, mean, color=BLUE, lw=2, label="mean")
@@ -141,6 +142,8 @@ def plot_history(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
+    if "evidence" not in tree.children:
+        raise ValueError("NUTS climbs no objective: az.plot_trace(tree) shows its chains.")
     ax = axes_or_new(ax)
     evidence: Any = tree["evidence"]
     if "history" not in evidence:

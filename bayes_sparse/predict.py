@@ -22,8 +22,9 @@ from bayes_sparse.classes.predict import predict_classes
 from bayes_sparse.data import features_of, vector_of
 from bayes_sparse.declared import predict_declared
 from bayes_sparse.design import FloatArray
-from bayes_sparse.new_rows import columns_at
+from bayes_sparse.new_rows import columns_at, columns_drawn
 from bayes_sparse.quadrature import average_in_blocks
+from bayes_sparse.rung import was_sampled
 from bayes_sparse.told import tell
 
 __all__ = ["predict"]
@@ -81,7 +82,7 @@ def predict(
     features, rows, dim = features_of(X, settings["columns"])
     shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
     matrix = bases.check_dense(features.tocsr() if issparse(features) else features, basis)
-    if "evidence" in tree.children:
+    if "evidence" in tree.children and not was_sampled(tree):
         mean, variance = _from_moments(tree, basis, matrix, shift, likelihood, augment)
     else:
         mean, variance = _from_draws(tree, basis, matrix, shift, likelihood)
@@ -137,13 +138,19 @@ def _from_draws(
     tree: xr.DataTree, basis: bases.Basis, X: Any, offset: FloatArray, likelihood: likelihoods.Likelihood
 ) -> tuple[FloatArray, FloatArray]:
     posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
-    w = posterior["w"].transpose("basis", "sample").to_numpy()
+    column, M = columns_drawn(tree)
+    w = (
+        posterior["w"].transpose("basis", "sample").to_numpy()
+        if len(column)
+        else np.empty((0, posterior.sizes["sample"]))
+    )
     bias = posterior["bias"].to_numpy() if "bias" in posterior else 0.0
-    nuisance = [posterior[name].to_numpy() for name in likelihood.nuisance]
+    held = tree["constant_data"].to_dataset()
+    nuisance = [posterior[name].to_numpy() if name in posterior else float(held[name]) for name in likelihood.nuisance]
     means, variances = [], []
     n = X.shape[0]
     for rows in np.array_split(np.arange(n), max(1, n * w.shape[1] // _BLOCK)):
-        Phi = columns_at(tree, basis, X[rows], np.arange(len(w)), len(w))
+        Phi = columns_at(tree, basis, X[rows], column, M)
         level, spread = likelihood.moments(offset[rows, None] + Phi @ w + bias, *nuisance)
         means.append(level.mean(axis=1))
         variances.append(np.broadcast_to(spread, level.shape).mean(axis=1) + level.var(axis=1))

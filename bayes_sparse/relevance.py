@@ -13,6 +13,8 @@ from bayes_sparse.forward import taken_up
 
 __all__ = ["relevance", "unpruned"]
 
+_SURE = 0.975  # posterior probability of a weight's sign, for a draw-by-draw posterior to call it relevant
+
 
 def relevance(
     tree: xr.DataTree,
@@ -26,7 +28,7 @@ def relevance(
     Parameters
     ----------
     tree : xarray.DataTree
-        From an evidence method of `bayes_sparse.fit`.
+        From `bayes_sparse.fit`.
     space : "weights" or "eigen"
         Of a one-step method: the weights, none of which is pruned, or the directions it chose among.
     by : "weight" or "feature"
@@ -47,14 +49,11 @@ def relevance(
         be worth keeping. By feature: the number of classes that keep it, the sum of their gammas, strength (the root of
         the sum of (mean / sd)^2 over classes), the largest score, and relevant. In the order "forward" there is
         gain, what each added when it was taken up, in nats. Of directions: curvature h of the likelihood, u at the
-        expansion point, alpha, mode, mean and sd of u, gamma and relevant.
+        expansion point, alpha, mode, mean and sd of u, gamma and relevant. Where NUTS sampled everything nothing is
+        pruned: there is sign, the posterior probability that a weight has the sign it most probably has, and relevant
+        are those of which it is above 0.975.
     """
-    if "evidence" not in tree.children:
-        raise ValueError(
-            "This tree has no group 'evidence': relevance is read off an evidence fit; for NUTS draws see "
-            "az.summary(tree)."
-        )
-    evidence = tree["evidence"].to_dataset()
+    evidence = tree["evidence"].to_dataset() if "evidence" in tree.children else _of_draws(tree)
     one_step = "direction" in evidence.dims
     if space == "eigen":
         if not one_step:
@@ -64,7 +63,8 @@ def relevance(
         raise ValueError(f"`space` is 'weights' or 'eigen', got {space!r}.")
     if by not in ("weight", "feature"):
         raise ValueError(f"`by` is 'weight' or 'feature', got {by!r}.")
-    if order not in ("strength", "forward") or (one_step and order == "forward"):
+    prunes = not one_step and "column" in evidence
+    if order not in ("strength", "forward") or (order == "forward" and not prunes):
         raise ValueError(f"`order` is 'strength', or 'forward' for a fit that prunes weights, got {order!r}.")
     table = _weights(evidence) if one_step else _pruned(evidence)
     several = "of_class" in evidence.coords
@@ -75,6 +75,22 @@ def relevance(
     if order == "forward":
         table = _taken_up_first(table, taken_up(evidence, owner))
     return _by_class(table, evidence) if several and by == "weight" else table
+
+
+def _of_draws(tree: xr.DataTree) -> xr.Dataset:
+    """Moments of the weights of a sampled tree, none of which is ever pruned."""
+    posterior = tree["posterior"].to_dataset() if "posterior" in tree.children else xr.Dataset()
+    if "w" not in posterior or posterior["w"].dims[2:] != ("basis",):
+        raise ValueError(
+            "This tree has neither a group 'evidence' nor draws of weights 'w' by basis function: see az.summary(tree)."
+        )
+    w = posterior["w"]
+    over = ("chain", "draw")
+    moments = xr.Dataset({"mean": w.mean(over), "sd": w.std(over)})
+    moments["sign"] = np.maximum((w > 0).mean(over), (w < 0).mean(over))
+    moments["relevant"] = moments["sign"] > _SURE
+    owners = {name: tree["constant_data"][name] for name in ("of_column", "of_class") if name in tree["constant_data"]}
+    return moments.assign_coords({name: ("basis", values.to_numpy()) for name, values in owners.items()})
 
 
 def _taken_up_first(table: pd.DataFrame, gain: pd.Series) -> pd.DataFrame:
@@ -88,8 +104,8 @@ def _taken_up_first(table: pd.DataFrame, gain: pd.Series) -> pd.DataFrame:
 
 def _pruned(evidence: xr.Dataset) -> pd.DataFrame:
     """Weights of a method that prunes: those kept, then the others by how near they were."""
-    names = ["alpha", "mean", "sd", "gamma", "relevant"] if "alpha" in evidence else ["mean", "sd", "pull", "relevant"]
-    names += ["score"] if "score" in evidence else []
+    every = ("alpha", "mean", "sd", "gamma", "pull", "sign", "relevant", "score")
+    names = [name for name in every if name in evidence]
     table = pd.DataFrame(
         {name: evidence[name].to_numpy() for name in names}, index=pd.Index(evidence["basis"].to_numpy(), name="basis")
     ).rename(columns={"alpha": "precision"})

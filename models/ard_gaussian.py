@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import pymc as pm
 
 from bayes_sparse.models.student_multinomial import StudentMultinomial
-from bayes_sparse.named import bias_sd, named_subject, normal_weights, observe, standardised
+from bayes_sparse.named import Centred, bias_sd, named_subject, normal_weights, observe, standardised
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.subject import Subject
 
@@ -50,7 +50,7 @@ class ARDGaussian:
         """What the evidence methods fit."""
         return named_subject(data, "ard_gaussian", self.bias_sd)
 
-    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: bool = False) -> pm.Model:
+    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.
 
         Parameters
@@ -59,9 +59,9 @@ class ARDGaussian:
             Data and basis.
         hyper : (float, float)
             Shape and rate of the Gamma prior, both positive.
-        centred : bool
+        centred : bool or array
             ``w ~ Normal(0, 1/sqrt(alpha))`` directly; else ``w = z / sqrt(alpha)`` with standard normal z, which NUTS
-            explores better.
+            explores better unless the data determine w well. An array says it weight by weight.
         """
         if data.likelihood.name == "categorical":  # the same with one predictor a class
             return StudentMultinomial(self.bias_sd).declare(data, hyper, centred=centred)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayes_sparse.named import named_subject
+from bayes_sparse.named import Centred, named_subject, scaled
 from bayes_sparse.one_step.declaration import declare_eigen, directions_of
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.subject import Subject
@@ -44,15 +44,12 @@ class GaussianEigen:
         """What the evidence methods fit."""
         return named_subject(data, "gaussian_eigen", self.bias_sd)
 
-    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: bool = False) -> pm.Model:
+    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it; parameters as for `LaplaceEigen.declare`."""
         h, Q = directions_of(self.subject(data), self.expansion, self.directions)
 
         def draw() -> Any:
             alpha = pm.Gamma("alpha", hyper[0], hyper[1] / h, dims="direction")
-            if centred:
-                return pm.Normal("u", 0.0, tau=alpha, dims="direction")
-            z = pm.Normal("z", 0.0, 1.0, dims="direction")
-            return pm.Deterministic("u", z / pt.sqrt(alpha), dims="direction")
+            return scaled(pm.Normal, "u", 1.0 / pt.sqrt(alpha), "direction", centred)
 
         return declare_eigen(data, Q, self.bias_sd, draw)

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pymc as pm
 
-from bayes_sparse.named import named_subject
+from bayes_sparse.named import Centred, named_subject, scaled
 from bayes_sparse.one_step.declaration import declare_eigen, directions_of
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.subject import Subject
@@ -59,7 +59,7 @@ class LaplaceEigen:
         """What the evidence methods fit."""
         return named_subject(data, "laplace_eigen", self.bias_sd)
 
-    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: bool = False) -> pm.Model:
+    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.
 
         Parameters
@@ -68,17 +68,14 @@ class LaplaceEigen:
             Data and basis.
         hyper : (float, float)
             Shape and rate of the Gamma prior, both positive.
-        centred : bool
+        centred : bool or array
             ``u ~ Laplace(0, 2 / alpha)`` directly; else ``u = 2 z / alpha`` with z of scale 1, which NUTS explores
-            better.
+            better unless the data determine u well. An array says it direction by direction.
         """
         h, Q = directions_of(self.subject(data), self.expansion, self.directions)
 
         def draw() -> Any:
             alpha = pm.Gamma("alpha", hyper[0], hyper[1] / np.sqrt(h), dims="direction")
-            if centred:
-                return pm.Laplace("u", 0.0, 2.0 / alpha, dims="direction")
-            z = pm.Laplace("z", 0.0, 1.0, dims="direction")
-            return pm.Deterministic("u", 2.0 * z / alpha, dims="direction")
+            return scaled(pm.Laplace, "u", 2.0 / alpha, "direction", centred)
 
         return declare_eigen(data, Q, self.bias_sd, draw)

@@ -21,7 +21,16 @@ from typing import ClassVar
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayes_sparse.named import bias_sd, class_slices, named_subject, normal_weights, observe, standardised, weight_names
+from bayes_sparse.named import (
+    Centred,
+    bias_sd,
+    class_slices,
+    named_subject,
+    normal_weights,
+    observe,
+    standardised,
+    weight_names,
+)
 from bayes_sparse.prepare import Prepared
 from bayes_sparse.subject import Subject
 
@@ -54,7 +63,7 @@ class StudentMultinomial:
         """What the evidence methods fit."""
         return named_subject(data, "student_multinomial", self.bias_sd)
 
-    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: bool = False) -> pm.Model:
+    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.
 
         Parameters
@@ -63,9 +72,9 @@ class StudentMultinomial:
             Data and basis.
         hyper : (float, float)
             Shape and rate of the Gamma prior, both positive.
-        centred : bool
+        centred : bool or array
             ``w ~ Normal(0, 1/sqrt(alpha))`` directly; else ``w = z / sqrt(alpha)`` with standard normal z, which NUTS
-            explores better.
+            explores better unless the data determine w well. An array says it weight by weight.
         """
         Phi, sd = standardised(data), bias_sd(data, self.bias_sd)
         assert data.classes is not None

@@ -13,7 +13,8 @@ from bayes_sparse.class_features import class_features_of
 from bayes_sparse.data import features_of
 from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.likelihoods import categorical
-from bayes_sparse.new_rows import columns_at
+from bayes_sparse.new_rows import columns_at, columns_drawn
+from bayes_sparse.rung import was_sampled
 
 __all__ = ["predict_classes"]
 
@@ -71,15 +72,19 @@ def predict_classes(
 
 def _draws(tree: xr.DataTree, classes: Any, random_seed: int) -> tuple[IntArray, list[int], FloatArray]:
     """Columns, the number of basis functions of each class, and draws of the columns' weights."""
-    moments = "evidence" in tree.children
+    moments = "evidence" in tree.children and not was_sampled(tree)
     group = tree["evidence" if moments else "posterior"].to_dataset()
     sizes = [int(np.sum(tree["constant_data"]["of_class"].to_numpy() == label)) for label in classes]
     if moments:
         factor = group["covariance_factor"].to_numpy()
         z = np.random.default_rng(random_seed).standard_normal((_DRAWS, factor.shape[1]))
         return group["column"].to_numpy(), sizes, group["coordinate_mean"].to_numpy() + z @ factor.T
-    drawn = group["w"].stack(sample=("chain", "draw")).transpose("sample", "basis").to_numpy()
+    group = group.stack(sample=("chain", "draw"))
+    column, M = columns_drawn(tree)
+    drawn = np.empty((group.sizes["sample"], 0))
+    if len(column):
+        drawn = group["w"].transpose("sample", "basis").to_numpy()
     if "bias" in group:
-        bias = group["bias"].stack(sample=("chain", "draw")).transpose("sample", "class").to_numpy()
-        drawn = np.concatenate([drawn, bias], axis=1)
-    return np.arange(drawn.shape[1]), sizes, drawn
+        bias = group["bias"].transpose("sample", "class").to_numpy()
+        drawn, column = np.concatenate([drawn, bias], axis=1), np.append(column, M + np.arange(bias.shape[1]))
+    return column, sizes, drawn

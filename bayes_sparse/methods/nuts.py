@@ -28,6 +28,10 @@ class NUTS:
         Start at that fit, in coordinates in which it is a standard normal; False starts cold.
     sampler : "auto", "nutpie" or "pymc"
         ``"auto"`` is nutpie where it is installed.
+    centred : "auto" or bool
+        Parametrisation of the weights where everything is sampled: ``w`` itself or ``w`` in units of its prior's sd,
+        which suits weights that only the prior holds. ``"auto"`` takes the former where the fit at the start says that
+        the data determine a weight, the latter for all others.
     tune : int, optional
         Warm-up steps a chain; None for 1000 from a cold start, 500 from an evidence fit, 150 with a condition.
     target_accept : float
@@ -39,12 +43,15 @@ class NUTS:
     start: Any = "evidence"
     warm: bool = True
     sampler: str = "auto"
+    centred: Literal["auto"] | bool = "auto"
     tune: int | None = None
     target_accept: float | None = None
 
     def __post_init__(self) -> None:
         if self.condition not in (None, "alpha"):
             raise ValueError(f"`condition` is 'alpha' or None, got {self.condition!r}.")
+        if self.centred not in ("auto", True, False):
+            raise ValueError(f"`centred` is 'auto', True or False, got {self.centred!r}.")
         if self.tune is not None:
             count("tune", self.tune, 1)
         if self.target_accept is not None:

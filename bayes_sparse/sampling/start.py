@@ -20,6 +20,7 @@ from bayes_sparse.found import Found
 from bayes_sparse.gaussian import cholesky
 from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.l1.tree import factor_on_support
+from bayes_sparse.named import Centred
 from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.outcome import Outcome
 from bayes_sparse.subject import Subject
@@ -53,19 +54,19 @@ class Start:
     factor: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
 
-def start_of(found: Found, model: pm.Model) -> Start:
-    """The start of a declaration at an evidence fit of the same data."""
+def start_of(found: Found, model: pm.Model, centred: Centred = False) -> Start:
+    """The start of a declaration, centred or not, at an evidence fit of the same data."""
     draw = make_initial_point_fn(model=model, jitter_rvs=set(), return_transformed=False)
     begin = {name: np.array(value, dtype=float) for name, value in draw(0).items()}
     outcome = found.outcome
     if isinstance(outcome, PathOutcome):
         return _at_support(found.subject, outcome, begin)
     if isinstance(outcome, EigenOutcome):
-        return _at_directions(found.subject, outcome, begin)
-    return _at_weights(found.subject, outcome, begin)
+        return _at_directions(found.subject, outcome, begin, np.asarray(centred))
+    return _at_weights(found.subject, outcome, begin, np.asarray(centred))
 
 
-def _at_weights(subject: Subject, outcome: Outcome, begin: dict[str, FloatArray]) -> Start:
+def _at_weights(subject: Subject, outcome: Outcome, begin: dict[str, FloatArray], centred: NDArray[np.bool_]) -> Start:
     """Weights ``w``, or ``z = w sqrt(alpha)`` where the declaration is not centred."""
     state, M = outcome.state, subject.M
     index, determined = state.index, (state.index >= M) | (state.gamma > _DETERMINED)
@@ -74,7 +75,8 @@ def _at_weights(subject: Subject, outcome: Outcome, begin: dict[str, FloatArray]
     alpha[index[index < M]] = state.alpha[index < M]
     values, sds = _nuisance(subject, state.theta, begin), {}
     if "z" in begin and len(subject.sparse) == 1 and subject.sparse[0].name not in begin:
-        unit[index < M] = np.sqrt(state.alpha[index < M])
+        directly = np.broadcast_to(centred, (M,))[index[index < M]]
+        unit[index < M] = np.where(directly, 1.0, np.sqrt(state.alpha[index < M]))
     for name, (_, precision) in _hyper(subject, alpha).items():
         if name in begin and begin[name].shape == precision.shape:
             values[name] = np.where(np.isfinite(precision), precision, begin[name])
@@ -85,13 +87,18 @@ def _at_weights(subject: Subject, outcome: Outcome, begin: dict[str, FloatArray]
     return _assembled(begin, values, sds, places, state.mean * unit, unit[:, None] * factor_of(state), determined)
 
 
-def _at_directions(subject: Subject, outcome: EigenOutcome, begin: dict[str, FloatArray]) -> Start:
+def _at_directions(
+    subject: Subject, outcome: EigenOutcome, begin: dict[str, FloatArray], centred: NDArray[np.bool_]
+) -> Start:
     """Directions ``u``, or z of unit scale where the declaration is not centred."""
     kept, theta = outcome.kept, outcome.quadratic.theta
     alpha = outcome.alpha[kept]
     k, q = len(alpha), subject.surface.q
     laplace = outcome.prior.name == "laplace"
-    unit = np.append(0.5 * alpha if laplace else np.sqrt(alpha), np.ones(q)) if "z" in begin else np.ones(k + q)
+    unit = np.ones(k + q)
+    if "z" in begin:
+        directly = np.broadcast_to(centred, kept.shape)[kept]
+        unit[:k] = np.where(directly, 1.0, 0.5 * alpha if laplace else np.sqrt(alpha))
     values = _nuisance(subject, theta, begin)
     number = np.flatnonzero(kept)
     if "alpha" in begin and number.max(initial=-1) < len(begin["alpha"]):

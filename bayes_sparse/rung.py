@@ -1,0 +1,25 @@
+"""Which rung of the ladder a tree is on: plug-in, approximation, exact at alpha*, or everything."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+
+__all__ = ["Rung", "rung_of", "was_sampled"]
+
+type Rung = Literal["plug_in", "approximation", "conditional", "full"]
+
+
+def was_sampled(tree: xr.DataTree) -> bool:
+    """Whether the draws of a tree are NUTS's."""
+    return "posterior" in tree.children and tree["posterior"].attrs.get("method") == "nuts"
+
+
+def rung_of(tree: xr.DataTree) -> Rung:
+    """The rung of a fit."""
+    if was_sampled(tree):
+        return "conditional" if tree["posterior"].attrs.get("condition") else "full"
+    evidence = tree["evidence"]
+    return "plug_in" if not np.any(evidence["covariance_factor"].to_numpy()) else "approximation"
