@@ -109,7 +109,7 @@ def check_choices(model: Any, method: Any, hyper: tuple[float, float] | None) ->
             "(bounds=(lo, hi) confines lambda)."
         )
     if isinstance(method, NUTS):
-        if hyper is not None and not (hyper[0] > 0 and hyper[1] > 0):
+        if hyper is not None and not method.condition and not (hyper[0] > 0 and hyper[1] > 0):
             a, b = model.proper_hyper
             raise ValueError(
                 f"hyper={hyper} is an improper prior: the posterior under NUTS would be improper too; a proper "

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from bayes_sparse.approximations import Approximation, State
 from bayes_sparse.design import FloatArray
 from bayes_sparse.gaussian import Primal
-from bayes_sparse.limits import small_enough
+from bayes_sparse.limits import quick_enough, small_enough
 from bayes_sparse.slot import Slot
 from bayes_sparse.subject import Subject
 
 __all__ = [
     "Variables",
+    "blocks",
     "chain_and_draw",
     "factor_of",
     "log_likelihoods",
@@ -39,13 +40,14 @@ def posterior_draws(
     index, shape = state.index, (chains, draws)
     z = rng.standard_normal((chains * draws, len(index)))
     w = state.mean + z @ factor_of(state).T
-    theta = _draw_theta(approximation, state, chains * draws, rng)
+    theta = _draw_theta(approximation, state, subject.searched.theta_bounds, chains * draws, rng)
     groups = {"posterior": named_draws(subject, index, w, theta, shape)}
     log_q = -0.5 * (np.sum(z**2, axis=1) + len(index) * np.log(2 * np.pi) - state.posterior.log_determinant)
     stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
     pointwise, log_p = log_likelihoods(subject, state, w, theta)
-    if pointwise is not None and log_p is not None:
+    if log_p is not None:
         stats["log_p"] = (("chain", "draw"), log_p.reshape(shape))
+    if pointwise is not None:
         groups["log_likelihood"] = of_each_observation(subject, pointwise, shape)
     groups["sample_stats"] = xr.Dataset(
         stats,
@@ -112,13 +114,16 @@ def put(variables: Variables, coords: dict[str, Any], slot: Slot, draws: FloatAr
     coords.update(slot.coords)
 
 
-def _draw_theta(approximation: Approximation, state: State, count: int, rng: np.random.Generator) -> FloatArray:
+def _draw_theta(
+    approximation: Approximation, state: State, bounds: FloatArray, count: int, rng: np.random.Generator
+) -> FloatArray:
     m = state.theta.size
     if not m:
         return np.empty((count, 0))
     curvature = -approximation.curvature(state).diagonal()[-m:]
     sd = np.where(curvature > 0, 1 / np.sqrt(np.maximum(curvature, 1e-300)), 0.0)
-    return np.asarray(state.theta + sd * rng.standard_normal((count, m)))
+    low, high = bounds.T  # where the data say little, a normal on the log scale would go far beyond reason
+    return np.clip(state.theta + sd * rng.standard_normal((count, m)), low, high)
 
 
 def _unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:
@@ -132,18 +137,28 @@ def _unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:
 def log_likelihoods(
     subject: Subject, state: State, w: FloatArray, theta: FloatArray
 ) -> tuple[FloatArray | None, FloatArray | None]:
-    """Pointwise log-likelihood of every draw, and the log target at the point values of the hyper-parameters."""
+    """Pointwise log-likelihood of every draw, and the log target at the point values of the hyper-parameters.
+
+    None for what would be too large to store, or take too long.
+    """
     problem, count = subject.searched, len(w)
-    if not small_enough(8 * count * problem.design.n):
-        return None, None  # the log target would take as long to compute
-    pointwise, log_p = np.empty((count, problem.design.n)), np.empty(count)
-    for some in np.array_split(np.arange(count), max(1, count * problem.offset.size // _BLOCK)):
+    n = problem.design.n
+    if not quick_enough(count * n):
+        return None, None
+    pointwise, log_p = np.empty((count, n)) if small_enough(8 * count * n) else None, np.empty(count)
+    for some in blocks(count, problem.offset.size):
         eta = problem.predictor(w[some], state.index)
-        pointwise[some] = problem.log_densities(eta, theta[some])
+        if pointwise is not None:
+            pointwise[some] = problem.log_densities(eta, theta[some])
         log_p[some] = problem.log_joint(eta, np.broadcast_to(state.theta, (len(some), state.theta.size)))
     proper = state.alpha > 0
     log_p += 0.5 * np.sum(np.log(state.alpha[proper] / (2 * np.pi))) - 0.5 * w**2 @ state.alpha
     return pointwise, log_p
+
+
+def blocks(count: int, width: int) -> list[NDArray[np.intp]]:
+    """Draws some at a time, so that a block of so many numbers each is never large."""
+    return np.array_split(np.arange(count), max(1, count * width // _BLOCK))
 
 
 def factor_of(state: State) -> FloatArray:

@@ -136,5 +136,8 @@ class Problem:
 
     def log_joint(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-likelihood of all observations together, with the weights, for many draws."""
-        each = self.log_densities(eta, theta)
+        return self.total(self.log_densities(eta, theta))
+
+    def total(self, each: FloatArray) -> FloatArray:
+        """Sum over observations, with the weights, of their log-likelihoods (S, n)."""
         return np.asarray(each.sum(axis=1) if self.weights is None else each @ self.weights)

@@ -13,7 +13,7 @@ from bayes_sparse.forward import taken_up
 
 __all__ = ["relevance", "unpruned"]
 
-_SURE = 0.975  # posterior probability of a weight's sign, for a draw-by-draw posterior to call it relevant
+_CLEAR = 2.0  # sds from zero, for a weight that is never exactly zero to be called relevant
 
 
 def relevance(
@@ -51,7 +51,7 @@ def relevance(
         gain, what each added when it was taken up, in nats. Of directions: curvature h of the likelihood, u at the
         expansion point, alpha, mode, mean and sd of u, gamma and relevant. Where NUTS sampled everything nothing is
         pruned: there is sign, the posterior probability that a weight has the sign it most probably has, and relevant
-        are those of which it is above 0.975.
+        are those whose mean is more than two sds from zero.
     """
     evidence = tree["evidence"].to_dataset() if "evidence" in tree.children else _of_draws(tree)
     one_step = "direction" in evidence.dims
@@ -88,7 +88,7 @@ def _of_draws(tree: xr.DataTree) -> xr.Dataset:
     over = ("chain", "draw")
     moments = xr.Dataset({"mean": w.mean(over), "sd": w.std(over)})
     moments["sign"] = np.maximum((w > 0).mean(over), (w < 0).mean(over))
-    moments["relevant"] = moments["sign"] > _SURE
+    moments["relevant"] = abs(moments["mean"]) > _CLEAR * moments["sd"]
     owners = {name: tree["constant_data"][name] for name in ("of_column", "of_class") if name in tree["constant_data"]}
     return moments.assign_coords({name: ("basis", values.to_numpy()) for name, values in owners.items()})
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from bayes_sparse.diagnose import condition
 from bayes_sparse.draws import chain_and_draw, of_each_observation
 from bayes_sparse.found import Found
 from bayes_sparse.limits import small_enough
@@ -43,16 +44,17 @@ def conditional_tree(found: Found, sampling: Sampling, *, cold: bool) -> xr.Data
     shape = (sampling.chains, sampling.draws)
     x = chains.x.reshape(-1, dim)
     rng = np.random.default_rng(sampling.random_seed)
+    tree = found.tree(0, 1, rng)
+    given = condition(tree["evidence"].to_dataset())
     told = {
         "method": "nuts",
         "condition": "alpha",
-        "conditional_on": conditional.conditional_on,
+        "conditional_on": given,
         "start": "cold" if cold else str(found.attributes["method"]),
         "seconds": float(found.attributes["seconds"]) + time.perf_counter() - started,
         **sampling_attributes(sampling, chains.gradients, chains.warmup_gradients),
         "versions": found.attributes["versions"],
     }
-    tree = found.tree(0, 1, rng)
     evidence = with_moments(tree["evidence"].to_dataset(), *conditional.moments(x)).assign(conditional.more(x))
     posterior = conditional.posterior(x, shape)
     groups = {
@@ -66,7 +68,7 @@ def conditional_tree(found: Found, sampling: Sampling, *, cold: bool) -> xr.Data
         lambda point: conditional.density.evaluate(point)[0],
         chains.x,
         chains.stats["lp"],
-        conditional.conditional_on,
+        given,
         rng,
     )
     if bridge is not None:

@@ -29,8 +29,6 @@ class Conditional:
         ``posterior(x, shape)`` gives the draws under the user's names.
     pointwise : callable
         ``pointwise(x)`` gives the log-likelihood of each observation, (S, n).
-    conditional_on : str
-        What is held, in words.
     held : dict
         Nuisance parameters that are held, by name.
     more : callable
@@ -41,7 +39,6 @@ class Conditional:
     reported: Callable[[FloatArray], FloatArray]
     posterior: Callable[[FloatArray, tuple[int, int]], xr.Dataset]
     pointwise: Callable[[FloatArray], FloatArray]
-    conditional_on: str
     held: dict[str, Any] = field(default_factory=dict)
     more: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] = lambda x: {}
 

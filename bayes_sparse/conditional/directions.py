@@ -41,14 +41,11 @@ def of_directions(subject: Subject, outcome: EigenOutcome) -> Conditional:
         mean[outcome.kept], sd[outcome.kept] = v[:, :k].mean(axis=0), v[:, :k].std(axis=0)
         return {"u_mean": (("direction",), mean), "u_sd": (("direction",), sd)}
 
-    named = subject.unpack(theta)
-    held = f", their hyper-parameters alpha* and {', '.join(named)}" if named else " and their hyper-parameters alpha*"
     return Conditional(
         density=Density(evaluate, outcome.posterior.mean, outcome.posterior.factor),
         reported=reported,
         posterior=lambda v, shape: direction_draws(subject, outcome, v, np.empty((len(v), 0)), shape),
         pointwise=pointwise,
-        conditional_on=f"the directions kept{held}",
-        held=named,
+        held=subject.unpack(theta),
         more=more,
     )

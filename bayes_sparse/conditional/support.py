@@ -57,5 +57,4 @@ def of_support(subject: Subject, outcome: PathOutcome) -> Conditional:
         reported=reported,
         posterior=lambda x, shape: named_draws(subject, index, x[:, :k], x[:, k:], shape),
         pointwise=pointwise,
-        conditional_on="the support and lambda*",
     )

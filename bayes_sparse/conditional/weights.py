@@ -39,13 +39,10 @@ def of_weights(subject: Subject, state: State) -> Conditional:
     def reported(w: FloatArray) -> FloatArray:
         return subject.in_users_units(w, index) + subject.prior_mean[index]
 
-    named = subject.unpack(theta)
-    held = f", their precisions alpha* and {', '.join(named)}" if named else " and their precisions alpha*"
     return Conditional(
         density=Density(evaluate, state.mean, factor_of(state)),
         reported=reported,
         posterior=lambda w, shape: named_draws(subject, index, w, np.empty((len(w), 0)), shape),
         pointwise=pointwise,
-        conditional_on=f"the terms kept{held}",
-        held=named,
+        held=subject.unpack(theta),
     )

@@ -14,11 +14,11 @@ import xarray as xr
 from scipy.linalg import lapack
 
 from bayes_sparse.design import FloatArray, IntArray
-from bayes_sparse.draws import Variables, chain_and_draw, named_draws, of_each_observation
+from bayes_sparse.draws import Variables, blocks, chain_and_draw, named_draws, of_each_observation
 from bayes_sparse.gaussian import cholesky
 from bayes_sparse.l1.outcome import PathOutcome
 from bayes_sparse.l1.path import Point, Record
-from bayes_sparse.limits import small_enough
+from bayes_sparse.limits import quick_enough, small_enough
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import assemble, fixed_names, put_fixed
 
@@ -152,16 +152,21 @@ def _draws(
     log_q = -0.5 * np.sum(z**2, axis=1) - 0.5 * len(factor) * np.log(2 * np.pi) - np.log(factor.diagonal()).sum()
     stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
     groups = {"posterior": named_draws(subject, index, w, theta, shape)}
-    if small_enough(8 * count * problem.design.n):
-        eta = problem.offset + w @ problem.design.columns(index).T
-        pointwise = problem.log_densities(eta, theta)
-        log_p = pointwise.sum(axis=1) if problem.weights is None else pointwise @ problem.weights
+    n = problem.design.n
+    if quick_enough(count * n):
+        log_p, pointwise = np.empty(count), np.empty((count, n)) if small_enough(8 * count * n) else None
+        for some in blocks(count, n):
+            each = problem.log_densities(problem.predictor(w[some], index), theta[some])
+            log_p[some] = problem.total(each)
+            if pointwise is not None:
+                pointwise[some] = each
         if problem.log_prior is not None:
-            log_p = log_p + [problem.log_prior(row) for row in theta]
+            log_p += [problem.log_prior(row) for row in theta]
         stats["log_p"] = (("chain", "draw"), (log_p + outcome.log_laplace(w)).reshape(shape))
         if outcome.marginal:
             stats["log_p_marginal"] = (("chain", "draw"), (log_p + outcome.log_prior(w)).reshape(shape))
-        groups["log_likelihood"] = of_each_observation(subject, pointwise, shape)
+        if pointwise is not None:
+            groups["log_likelihood"] = of_each_observation(subject, pointwise, shape)
     told = {
         "log_p": "log p(y|w) + log p(w|lambda*) on the support; weights of standardised columns",
         "log_p_marginal": "the same with lambda integrated out, the prior Gamma(N) / (2R)^N: improper at w = 0",

@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 
 from bayes_sparse.design import FloatArray
-from bayes_sparse.draws import Variables, chain_and_draw, of_each_observation, put, put_nuisance
-from bayes_sparse.limits import small_enough
+from bayes_sparse.draws import Variables, blocks, chain_and_draw, of_each_observation, put, put_nuisance
+from bayes_sparse.limits import quick_enough, small_enough
 from bayes_sparse.one_step.finish import EigenOutcome
 from bayes_sparse.subject import Subject
 from bayes_sparse.tree import assemble, fixed_names, put_fixed, term_labels
@@ -117,12 +117,16 @@ def _draws(
     theta = _draw_theta(subject, outcome, count, rng)
     groups = {"posterior": direction_draws(subject, outcome, v, theta, shape)}
     stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
-    if small_enough(8 * count * subject.surface.n):
-        narrow = subject.surface.along(outcome.loadings)
-        at_point = narrow.log_densities(v, np.broadcast_to(outcome.quadratic.theta, (count, theta.shape[1])))
-        stats["log_p"] = (("chain", "draw"), _log_target(subject, outcome, v, at_point).reshape(shape))
-        pointwise = narrow.log_densities(v, theta) if theta.shape[1] else at_point
-        groups["log_likelihood"] = of_each_observation(subject, pointwise, shape)
+    narrow, n = subject.surface.along(outcome.loadings), subject.surface.n
+    if quick_enough(count * n):
+        held = np.broadcast_to(outcome.quadratic.theta, (count, theta.shape[1]))
+        log_p = [
+            _log_target(subject, outcome, v[some], narrow.log_densities(v[some], held[some]))
+            for some in blocks(count, n)
+        ]
+        stats["log_p"] = (("chain", "draw"), np.concatenate(log_p).reshape(shape))
+        if small_enough(8 * count * n):
+            groups["log_likelihood"] = of_each_observation(subject, narrow.log_densities(v, theta), shape)
     groups["sample_stats"] = xr.Dataset(
         stats,
         coords=chain_and_draw(shape),

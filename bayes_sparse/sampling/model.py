@@ -15,6 +15,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import xarray as xr
+from pymc.backends.arviz import find_constants, find_observations
 from pymc.initial_point import make_initial_point_fn
 from pytensor.compile.mode import get_mode
 from pytensor.configdefaults import config
@@ -46,9 +47,8 @@ def sample_model(model: pm.Model, start: Start | None, sampling: Sampling) -> tu
         "/sample_stats": xr.Dataset(named, coords={dim: stats[dim] for dim in ("chain", "draw")}),
     }
     tree = xr.DataTree.from_dict(groups)
-    for name in ("observed_data", "constant_data"):
-        if name in sampled.children:
-            tree[name] = sampled[name]
+    for name, group in _data_of(model).children.items():
+        tree[name] = group
     if model.observed_RVs and _fits(tree, model):
         with model:
             tree = pm.compute_log_likelihood(tree, progressbar=False, compile_kwargs=compiling)
@@ -95,6 +95,9 @@ class _Whitened:
         by_name = {rv.name: rv for rv in model.free_RVs}
         overrides = {by_name[name]: value for name, value in start.values.items()}
         point = make_initial_point_fn(model=model, overrides=overrides, jitter_rvs=set(), return_transformed=True)(0)
+        usual = model.initial_point()
+        # A value outside the support that is declared, such as a lambda beyond its bounds, is no place to start.
+        point = {name: np.where(np.isfinite(value), value, usual[name]) for name, value in point.items()}
         values = {rv.name: model.rvs_to_values[rv] for rv in model.free_RVs}
         self._shapes = {name: np.shape(point[value.name]) for name, value in values.items()}
         sizes = [int(np.prod(shape)) for shape in self._shapes.values()]
@@ -145,6 +148,17 @@ class _Whitened:
             variables[variable.name] = (("chain", "draw", *own), stacked)
             coords |= {dim: np.asarray(model.coords[dim]) for dim in own if model.coords.get(dim) is not None}
         return xr.Dataset(variables, coords=coords)
+
+
+def _data_of(model: pm.Model) -> xr.DataTree:
+    """The observed and the constant data that a model holds."""
+    from arviz_base import from_dict
+
+    groups = {"observed_data": find_observations(model), "constant_data": find_constants(model)}
+    dims = {name: list(own) for name, own in model.named_vars_to_dims.items()}
+    coords = {dim: np.asarray(values) for dim, values in model.coords.items() if values is not None}
+    data: xr.DataTree = from_dict({name: held for name, held in groups.items() if held}, dims=dims, coords=coords)
+    return data
 
 
 def _fits(tree: xr.DataTree, model: pm.Model) -> bool:

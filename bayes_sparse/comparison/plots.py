@@ -1,0 +1,142 @@
+"""Pictures of a comparison and of a sensitivity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayes_sparse.comparison.compare import Comparison
+from bayes_sparse.plots import BLUE, GREY, ORANGE, axes_or_new
+from bayes_sparse.settings import count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bayes_sparse.sensitivity import Sensitivity
+
+__all__ = ["plot_compare", "plot_sensitivity"]
+
+_COLOURS = (BLUE, ORANGE, "#338855", "#884499", "#aa3344", "#777711")
+_MARKERS = "osD^vPX"  # one more than colours, so that both together come round late
+
+
+def plot_compare(comparison: Comparison, *, top: int = 20, ax: Axes | None = None) -> Axes:
+    """Parameters of every tree beside the reference's, those that differ most on top, with two standard deviations.
+
+    All are drawn from the reference's mean in its own standard deviations, so that parameters of different units can be
+    compared: the band is the reference. An open mark is a term that was pruned.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        From `bayes_sparse.compare`.
+    top : int
+        Draw at most this many parameters.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    if not isinstance(comparison, Comparison):
+        raise TypeError("plot_compare draws what bs.compare returns; this is something else.")
+    table = comparison.parameters
+    table = table[np.isfinite(table["difference"])]  # two points in different places are infinitely many sds apart
+    if table.empty:
+        raise ValueError("No parameter is shared with the reference, so there is nothing to draw.")
+    ax, top = axes_or_new(ax), count("top", top, 1)
+    size = table["difference"].abs().groupby(level="parameter", sort=False).max()
+    shown = size.sort_values(ascending=False, kind="stable").index[:top]
+    trees = table.index.unique("tree").to_list()
+    height = pd.Series(np.arange(len(shown))[::-1], index=shown, dtype=float)
+    kind = str(comparison.summary["kind"][comparison.reference])
+    ax.axvspan(-2, 2, color=GREY, alpha=0.2, lw=0, label=f"{comparison.reference} ({kind})")
+    ax.axvline(0.0, color=GREY, lw=0.8)
+    for i, name in enumerate(trees):
+        own: Any = table.xs(name, level="tree").reindex(shown)
+        own = own[own["difference"].notna()]
+        unit = own["reference_sd"].where(own["reference_sd"] > 0, own["sd"]).to_numpy()
+        spread = np.divide(own["sd"].to_numpy(), unit, out=np.zeros(len(own)), where=unit > 0)
+        y = height[own.index].to_numpy() + 0.6 * ((len(trees) - 1) / 2 - i) / len(trees)
+        _bars(ax, own["difference"].to_numpy(), y, 2 * spread, _pruned(own), i, name, across=True)
+    ax.set_yticks(height.to_numpy(), shown.to_list())
+    ax.set_ylim(-0.6, len(shown) - 0.4)
+    ax.set_xlabel(f"distance from the mean of {comparison.reference}, in its posterior sds")
+    more = f", the {len(shown)} that differ most" if len(shown) < len(size) else ""
+    ax.set_title(f"{len(size)} parameters{more} (bars: 2 sd)", fontsize="medium")
+    _legend(ax, table)
+    return ax
+
+
+def plot_sensitivity(sensitivity: Sensitivity, *, top: int = 6, ax: Axes | None = None) -> Axes:
+    """Means by setting, a line a parameter, those that change most, with two standard deviations.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        From `bayes_sparse.sensitivity`.
+    top : int
+        Draw at most this many parameters.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    if not hasattr(sensitivity, "parameters") or isinstance(sensitivity, Comparison):
+        raise TypeError("plot_sensitivity draws what bs.sensitivity returns; this is something else.")
+    ax, top = axes_or_new(ax), count("top", top, 1)
+    table, settings = sensitivity.parameters, list(sensitivity.trees)
+    size = table["change"].abs().groupby(level="parameter", sort=False).max()
+    shown = size.sort_values(ascending=False, kind="stable").index[:top]
+    for i, name in enumerate(shown):
+        own: Any = table.xs(name, level="parameter").reindex(settings)
+        first = own["sd"].iloc[0]  # the unit of all; of each its own where the first is pruned
+        spread = own["sd"].to_numpy() / first if first > 0 else (own["sd"] > 0).to_numpy().astype(float)
+        x = np.arange(len(settings)) + 0.5 * ((i + 0.5) / len(shown) - 0.5)
+        ax.plot(x, own["change"], "-", color=_COLOURS[i % len(_COLOURS)], lw=0.8, alpha=0.6)
+        _bars(ax, own["change"].to_numpy(), x, 2 * spread, _pruned(own), i, name, across=False)
+    ax.axhline(0.0, color=GREY, lw=0.8)
+    ax.set_xticks(np.arange(len(settings)), settings)
+    ax.set_xlabel("setting of the hyper-prior")
+    ax.set_ylabel(f"change of the mean from {settings[0]}, in its sds")
+    more = f", the {len(shown)} that change most" if len(shown) < len(size) else ""
+    ax.set_title(f"{len(size)} parameters{more} (bars: 2 sd)", fontsize="medium")
+    _legend(ax, table)
+    return ax
+
+
+def _pruned(own: pd.DataFrame) -> pd.Series:
+    return (own["sd"] == 0) & (own["mean"] == 0)
+
+
+def _legend(ax: Axes, table: pd.DataFrame) -> None:
+    """Beside the picture, since inside it would hide bars."""
+    if _pruned(table).any():
+        ax.plot([], [], "o", mfc="white", mec="black", ms=6, label="pruned: exactly zero")
+    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _bars(
+    ax: Axes,
+    value: np.ndarray,
+    place: np.ndarray,
+    spread: np.ndarray,
+    pruned: pd.Series,
+    number: int,
+    label: str,
+    *,
+    across: bool,
+) -> None:
+    """Marks with bars, across or upwards; open ones where a term was pruned."""
+    colour, mark = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
+    x, y = (value, place) if across else (place, value)
+    error: dict[str, Any] = {"xerr" if across else "yerr": spread}
+    ax.errorbar(x, y, **error, fmt="none", ecolor=colour, lw=1.4)
+    open_ = pruned.to_numpy()
+    ax.plot(x[~open_], y[~open_], mark, color=colour, ms=5, label=label)
+    ax.plot(x[open_], y[open_], mark, mfc="white", mec=colour, ms=6, label=None if (~open_).any() else label)

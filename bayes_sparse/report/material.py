@@ -1,0 +1,123 @@
+"""Everything that more than one section of a report asks about, computed once; refusals and warnings become words."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pymc as pm
+
+from bayes_sparse.comparison.compare import compare
+from bayes_sparse.diagnose import diagnose
+from bayes_sparse.loo import loo
+from bayes_sparse.report.markup import Html, joined, paragraph
+from bayes_sparse.report.terms import known_terms
+from bayes_sparse.report.trees import Fit
+from bayes_sparse.told import tell
+
+__all__ = ["Answer", "Material", "ask"]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a function of the package said: a value, or why there is none; and its warnings.
+
+    Attributes
+    ----------
+    value : any
+        None where there is none.
+    refusal : str
+        The sentence of the error, where the function does not take such a tree.
+    notes : tuple of str
+        What it warned of.
+    """
+
+    value: Any
+    refusal: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> Html:
+        """Refusal and warnings as paragraphs."""
+        return joined(paragraph(line, "note") for line in (self.refusal, *self.notes) if line)
+
+
+def ask(function: Callable[..., Any], *arguments: Any, **settings: Any) -> Answer:
+    """Call a function; the sentence in which it declines is an answer too, for the reader to see."""
+    broken = False
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            value, refusal = function(*arguments, **settings), ""
+        except (ValueError, TypeError, NotImplementedError) as error:
+            value, refusal = None, str(error)
+        except Exception as error:  # the rest of the page is worth having; what went wrong is told on it and here
+            value, refusal, broken = None, f"This failed: {type(error).__name__}: {error}", True
+    if broken:
+        tell(f"A part of the report could not be made. {refusal}")
+    told = (str(warning.message) for warning in seen if issubclass(warning.category, UserWarning))
+    return Answer(value, refusal, tuple(dict.fromkeys(told)))
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """The fits of a report and what is known about them.
+
+    Attributes
+    ----------
+    fits : list of Fit
+        Trees by name.
+    data, target, model : optional
+        Rows with their targets, and the `pm.Model` behind the trees, as the user gave them.
+    say : callable
+        Shows a line of progress.
+    """
+
+    fits: list[Fit]
+    data: Any = None
+    target: str | None = None
+    model: pm.Model | None = None
+    say: Callable[[str], None] = field(default=lambda _: None)
+
+    @property
+    def several(self) -> bool:
+        """Whether there is something to compare."""
+        return len(self.fits) > 1
+
+    @cached_property
+    def known(self) -> dict[str, str]:
+        """Names of terms by those of their parameters."""
+        return known_terms(self.fits)
+
+    @cached_property
+    def diagnoses(self) -> dict[str, Answer]:
+        """What `diagnose` says of every fit."""
+        self.say("looking at importance weights and chains")
+        return {fit.name: ask(diagnose, fit.judged, self._model_of(fit)) for fit in self.fits}
+
+    @cached_property
+    def loos(self) -> dict[str, Answer]:
+        """Every observation left out, of every fit."""
+        self.say("leaving observations out")
+        return {fit.name: ask(loo, fit.judged, pointwise=True) for fit in self.fits}
+
+    @cached_property
+    def comparison(self) -> Answer:
+        """The fits side by side, on the rows handed in if they can be scored."""
+        if not self.several:
+            return Answer(None, "There is one fit only, and nothing to compare it with.")
+        self.say("comparing the fits")
+        trees = {fit.name: fit.tree for fit in self.fits}
+        found = ask(compare, trees, self.data, target=self.target, model=self.model)
+        if found.value is None and self.data is not None:
+            without = ask(compare, trees, model=self.model)
+            return Answer(without.value, without.refusal or found.refusal, without.notes)
+        return found
+
+    def _model_of(self, fit: Fit) -> pm.Model | None:
+        """The user's model, where the log target has to be computed anew."""
+        stored = "sample_stats" in fit.tree.children and "log_p" in fit.tree["sample_stats"]
+        return self.model if fit.settings.get("model") == "declared" and not (fit.sampled or stored) else None

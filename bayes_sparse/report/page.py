@@ -1,0 +1,144 @@
+"""One self-contained page about a fit, or several: the verdict first, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pymc as pm
+import xarray as xr
+
+from bayes_sparse.progress import FitProgress
+from bayes_sparse.report.markup import Html, Nothing, joined, paragraph, tag, text
+from bayes_sparse.report.material import Material
+from bayes_sparse.report.sections.chains import chains_section
+from bayes_sparse.report.sections.data import data_section
+from bayes_sparse.report.sections.differences import differences_section
+from bayes_sparse.report.sections.head import head
+from bayes_sparse.report.sections.importance import importance_section
+from bayes_sparse.report.sections.left_out import left_out_section
+from bayes_sparse.report.sections.predictive import predictive_section
+from bayes_sparse.report.sections.relevance import relevance_section
+from bayes_sparse.report.sections.search import search_section
+from bayes_sparse.report.sections.settings import settings_section
+from bayes_sparse.report.trees import read_trees
+from bayes_sparse.told import tell
+
+__all__ = ["report"]
+
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A part of the page: its anchor, its title, and what makes it."""
+
+    anchor: str
+    title: str
+    make: Callable[[Material], Html]
+
+
+_SECTIONS = (
+    _Section("data", "The data", data_section),
+    _Section("relevance", "Which terms matter", relevance_section),
+    _Section("search", "How they were found", search_section),
+    _Section("importance", "Is the approximation good?", importance_section),
+    _Section("loo", "Leaving observations out", left_out_section),
+    _Section("chains", "Are the chains good?", chains_section),
+    _Section("differences", "Evidence against MCMC", differences_section),
+    _Section("predictive", "Predictive checks", predictive_section),
+    _Section("settings", "Settings and versions", settings_section),
+)
+
+
+def report(
+    trees: xr.DataTree | dict[str, xr.DataTree],
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    data: Any = None,
+    target: str | None = None,
+    model: pm.Model | None = None,
+) -> Path:
+    """Write a page about a fit, or about several side by side, as one HTML file that needs no network.
+
+    Parameters
+    ----------
+    trees : xarray.DataTree, dict or ladder
+        A tree from `bayes_sparse.fit`, several by name, or the ladder of `bayes_sparse.ladder`.
+    path : str or path
+        The file to write; missing folders are made.
+    title : str, optional
+        Heading of the page.
+    data : tuple, DataFrame or Dataset, optional
+        Rows to check the predictions by, best some that were held out: ``(X, y)``, or a frame with ``target``.
+    target : str, optional
+        Name of their target column.
+    model : pymc.Model, optional
+        Your own model, when the trees came from one.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+    """
+    place = _checked(path)
+    with FitProgress("Writing the report", True) as progress:
+        material = Material(
+            read_trees(trees), data, target, model, say=lambda words: progress.say(f"Writing the report: {words}")
+        )
+        page = _page(material, title)
+        place.write_text(page, encoding="utf-8")
+    return place
+
+
+def _checked(path: str | PathLike[str]) -> Path:
+    place = Path(path)
+    if place.is_dir():
+        raise ValueError(f"The report is one file and {str(place)!r} is a folder: name a file in it.")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def _page(material: Material, title: str | None) -> str:
+    top = head(material)
+    bodies = [(section, _body(section, material)) for section in _SECTIONS]
+    named = text(title if title is not None else _title(material))
+    written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Template((_HERE / "template.html").read_text(encoding="utf-8")).substitute(
+        title=named,
+        version=text(version("bayes_sparse")),
+        style=(_HERE / "style.css").read_text(encoding="utf-8"),
+        head=top,
+        contents="\n".join(_entry(section) for section, body in bodies if not isinstance(body, Nothing)),
+        sections="\n".join(
+            tag("section", tag("h2", section.title), body, id=section.anchor) for section, body in bodies
+        ),
+        footer=text(f"Written by bayes_sparse {version('bayes_sparse')} on {written}."),
+    )
+
+
+def _body(section: _Section, material: Material) -> Html:
+    """A section; one that fails says so, and does not take the others with it."""
+    material.say(section.title)
+    try:
+        return section.make(material)
+    except Exception as error:  # the other sections are worth having, and this one is not passed over in silence
+        tell(f"The section {section.title!r} of the report could not be made ({type(error).__name__}: {error}).")
+        words = f"This section could not be made: {type(error).__name__}: {error}"
+        return joined([paragraph(words, "note")])
+
+
+def _entry(section: _Section) -> Html:
+    return tag("li", tag("a", section.title, href=f"#{section.anchor}"))
+
+
+def _title(material: Material) -> str:
+    target = next((fit.observed.name for fit in material.fits if fit.observed is not None), None)
+    return f"Sparse fit of {target}" if target is not None else "Sparse fit"

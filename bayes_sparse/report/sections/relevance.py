@@ -1,0 +1,124 @@
+"""Which terms matter: tables of the strongest, and one picture of them all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from bayes_sparse.plots import GREY
+from bayes_sparse.relevance import relevance
+from bayes_sparse.report.figures import COLOURS, picture, short
+from bayes_sparse.report.markup import Html, joined, nothing, paragraph, tag
+from bayes_sparse.report.material import Material
+from bayes_sparse.report.tables import count, table
+from bayes_sparse.report.terms import kept_of, strength, terms_of
+from bayes_sparse.report.trees import Fit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["relevance_section"]
+
+_ROWS = 30  # of a table
+_TERMS = 40  # of the picture
+_SIDE_BY_SIDE = 6  # fits in one picture
+_ORDER = ("mean", "sd", "strength", "precision", "gamma", "pull")
+_HEADINGS = {
+    "precision": "prior precision α",
+    "gamma": "determined by the data",
+    "pull": "pull (±1: kept)",
+    "strength": "|mean| / sd",
+}
+
+
+def relevance_section(material: Material) -> Html:
+    """A forest of all fits, then a table a fit."""
+    frames = {fit.name: terms_of(fit, material.known) for fit in material.fits}
+    if not any(len(frame) for frame in frames.values()):
+        return nothing("No term was kept: the fit is the model without any, with a bias at most.")
+    parts: list[object] = [_forest(frames)]
+    for fit in material.fits:
+        if material.several:
+            parts.append(tag("h3", fit.name))
+        parts += _of_draws(fit, frames[fit.name]) if fit.sampled else _of_evidence(fit)
+    return joined(parts)
+
+
+def _of_evidence(fit: Fit) -> list[Html]:
+    whole = relevance(fit.tree)
+    kept = whole[whole["relevant"]]
+    words = _how_many(fit, len(kept), len(whole))
+    if not len(kept):
+        return [paragraph(words)]
+    shown = kept.head(_ROWS).assign(strength=strength(kept))
+    if "gamma" in shown:
+        shown["gamma"] = [f"{100 * share:.0f}%" for share in shown["gamma"]]
+    shown = shown[[name for name in _ORDER if name in shown]]
+    shown.index.names = ["term" if name == "basis" else name for name in shown.index.names]
+    return [paragraph(words), table(shown.rename(columns=_HEADINGS), f"Terms kept: {fit.name}")]
+
+
+def _how_many(fit: Fit, kept: int, offered: int) -> str:
+    found = kept_of(fit)
+    if found is not None and found[2] == "directions":
+        return (
+            f"A one-step method prunes directions, not weights: {count(found[0])} of {count(found[1])} directions were "
+            f"kept, and each weight is made of them.{_first(kept)}"
+        )
+    pruned = f"; the other {count(offered - kept)} were pruned" if offered > kept else ""
+    return f"{count(kept)} of {count(offered)} terms were kept{pruned}.{_first(kept)}"
+
+
+def _of_draws(fit: Fit, frame: pd.DataFrame) -> list[Html]:
+    shown = frame.head(_ROWS).drop(columns="scale").rename(columns={"low": "2.5%", "high": "97.5%"})
+    shown.insert(2, "|mean| / sd", strength(frame.head(_ROWS)))
+    clear = int(((frame["low"] > 0) | (frame["high"] < 0)).sum())
+    kept, words = kept_of(fit), "A sampler prunes nothing."
+    if kept is not None:
+        words = f"Sampled over what an evidence fit had kept: {count(kept[0])} of {count(kept[1])} {kept[2]}."
+    words += f" The 95% intervals of {count(clear)} of {count(len(frame))} terms exclude zero.{_first(len(frame))}"
+    return [paragraph(words), table(shown, "Terms sampled")]
+
+
+def _first(total: int) -> str:
+    return f" The {_ROWS} strongest are listed." if total > _ROWS else ""
+
+
+def _forest(frames: dict[str, pd.DataFrame]) -> Html:
+    """Intervals of every fit beside each other, a row a term."""
+    drawn = dict(list(frames.items())[:_SIDE_BY_SIDE])
+    ranked = pd.concat([strength(frame) for frame in drawn.values()]).groupby(level=0, sort=False).max()
+    # Terms that a fit has selected come before those that a sampler has merely not ruled out.
+    fewest = min((frame for frame in drawn.values() if len(frame)), key=len).index
+    chosen = ranked.sort_values(ascending=False, kind="stable").index
+    names = [*chosen[chosen.isin(fewest)], *chosen[~chosen.isin(fewest)]][:_TERMS]
+    scaled = any((frame["scale"] != 1).any() for frame in drawn.values())
+    unit = "effect of one standard deviation" if scaled else "weight"
+    caption = "Means and 95% intervals."
+    if scaled:
+        caption = "Means and 95% intervals of a change by one standard deviation of the column, so that terms compare."
+    caption += f" The first {_TERMS} of {count(len(ranked))} terms." if len(ranked) > _TERMS else ""
+    height = 1.0 + len(names) * max(0.2, 0.1 * len(drawn) + 0.06)
+    alt = f"Forest plot: intervals of {len(names)} terms" + (f" by {', '.join(drawn)}" if len(drawn) > 1 else "")
+    return picture(lambda ax: _draw(ax, drawn, names, unit), alt, caption, width=6.0, height=height)
+
+
+def _draw(ax: Axes, frames: dict[str, pd.DataFrame], names: list[str], unit: str) -> None:
+    height = np.arange(len(names))[::-1]
+    ax.axvline(0.0, color=GREY, lw=0.8)
+    step = 0.72 / len(frames)
+    for i, (label, frame) in enumerate(frames.items()):
+        own = frame.reindex(names)
+        scale = own["scale"].to_numpy()
+        mean, low, high = (own[name].to_numpy() * scale for name in ("mean", "low", "high"))
+        at = height + step * ((len(frames) - 1) / 2 - i)
+        colour = COLOURS[i % len(COLOURS)]
+        ax.hlines(at, low, high, color=colour, lw=1.6)
+        ax.plot(mean, at, "o", color=colour, ms=4 if len(frames) < 3 else 3, label=label)
+    ax.set_yticks(height, [short(name) for name in names])
+    ax.set_ylim(-0.7, len(names) - 0.3)
+    ax.set_xlabel(unit)
+    if len(frames) > 1:
+        ax.figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize="small")

@@ -1,0 +1,49 @@
+"""Which terms the trees take for relevant, against scikit-learn and by hand."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import cohen_kappa_score, jaccard_score
+
+from bayes_sparse.comparison import compare
+
+from .by_hand import approximate, normal_values, sampled
+
+COLUMNS = [f"x{j}" for j in range(12)]
+
+
+def test_pairs_against_scikit_learn():
+    rng = np.random.default_rng(0)
+    keeps = [rng.random(12) < 0.5, rng.random(12) < 0.4]
+    means = [np.where(keep, rng.normal(3.0, 1.0, 12), 0.0) for keep in keeps]
+    trees = {
+        name: approximate(mean, np.where(keep, 0.5, 0.0), columns=COLUMNS)
+        for name, mean, keep in zip(("one", "two"), means, keeps, strict=True)
+    }
+    row = compare(trees).relevance.loc[("one", "two")]
+    a, b = keeps
+    counts = [np.sum(a & b), np.sum(a & ~b), np.sum(b & ~a), np.sum(~a & ~b)]
+    assert row[["both", "only_first", "only_second", "neither"]].to_list() == counts
+    np.testing.assert_allclose(row["kappa"], cohen_kappa_score(a, b))
+    np.testing.assert_allclose(row["jaccard"], jaccard_score(a, b))
+    either = a | b
+    strengths = [np.abs(mean[either]) / 0.5 for mean in means]
+    np.testing.assert_allclose(row["rank_correlation"], spearmanr(*strengths).statistic)
+
+
+@pytest.mark.parametrize(("condition", "expected"), [("", [True, False]), ("alpha", [True, True])])
+def test_where_nothing_can_be_pruned_two_sds_decide(condition, expected):
+    slow = sampled({"a": normal_values(1.0, 0.45), "b": normal_values(1.0, 0.55)}, condition=condition)
+    fast = approximate([1.0, 1.0, 0.0], [0.45, 0.55, 0.0])
+    relevant = compare({"slow": slow, "fast": fast}).relevant
+    assert relevant["slow"].to_list() == expected
+    assert relevant["fast"].to_list() == [True, True]
+
+
+def test_a_proper_prior_on_precisions_prunes_nothing_either():
+    wide = approximate([1.0, 0.1, 0.2], [0.1, 0.1, 0.3], hyper=(0.5, 0.1))
+    flat = approximate([1.0, 0.0, 0.0], [0.1, 0.0, 0.0])
+    comparison = compare({"wide": wide, "flat": flat})
+    assert comparison.relevant["wide"].to_list() == [True, False, False]
+    assert comparison.summary["terms_kept"].to_list() == [3, 1]
+    assert comparison.relevance["kappa"].to_list() == [1.0]
