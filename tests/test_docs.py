@@ -12,7 +12,7 @@ import bayes_sparse as bs
 mpl.use("Agg")
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted((DOCS / "methods").glob("*.md"))
+PAGES = [*sorted((DOCS / "methods").glob("*.md")), DOCS / "trust.md"]
 
 
 def blocks_of(text):
@@ -39,7 +39,8 @@ def run(page):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "revm"], ids=lambda page: page.stem)
-def test_programs_run(page):
+def test_programs_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # one of them writes a report
     run(page)
 
 
