@@ -158,6 +158,7 @@ def fit(
         chosen = choose_method(nuts.start, chosen_model, hyper, likelihood)
         check_choices(chosen_model, chosen, hyper)
         hyper = default_hyper(chosen_model, chosen, hyper, kernel=bases.resolve(basis).kernel)
+        likelihood = choose_likelihood(chosen_model, likelihood, chosen)
     tried: widths.WidthSearch | None = None
     if own:
         subject = declared_subject(chosen_model, data, weights, hyper, any_surface=chosen.family == "one_step")

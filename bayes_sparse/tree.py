@@ -56,7 +56,8 @@ def evidence_tree(
 
 def nuts_tree(subject: Subject, sampled: xr.DataTree, attributes: dict[str, Any]) -> xr.DataTree:
     """Draws of NUTS in the layout of an evidence tree: the same names, units and groups."""
-    posterior = sampled["posterior"].to_dataset()
+    # What only helps a declaration to be sampled says nothing that the weights and their scales do not.
+    posterior = sampled["posterior"].to_dataset().drop_vars(["z", "log_lambda"], errors="ignore")
     if subject.scale is not None:
         posterior = _undo_standardising(subject, posterior)
     groups = {"posterior": posterior}
