@@ -80,6 +80,11 @@ def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tupl
         taken: dict[str, NDArray[Any]] = {}
     else:
         table, taken = _from_frame(data, target, aside)
+    if "/" in table.target:
+        raise ValueError(
+            f"The target's name {table.target!r} has a slash in it, which stands for a group in the tree of a fit: "
+            "rename it, or give (X, y) with target='another name'."
+        )
     missing = [name for name in aside if name not in taken]
     if missing:
         raise ValueError(f"There is no column {missing[0]!r} in the data; there are {in_words(table.columns)}.")

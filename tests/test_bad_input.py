@@ -457,3 +457,8 @@ def test_ctrl_c_in_a_prediction_restores_the_users_data(monkeypatch):
 def test_nuts_takes_no_limits_of_a_search(setting):
     with pytest.raises(ValueError, match=r"NUTS has draws and chains, not iterations: leave out max_iterations"):
         bs.fit("ard_gaussian", (np.eye(5), np.arange(5.0)), method="nuts", **setting)
+
+
+def test_a_slash_in_the_name_of_the_target_is_refused():
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(**{"mm/Hg": Y})
+    refused(lambda: bs.fit("ard_gaussian", frame, target="mm/Hg"), "'mm/Hg'", "slash", "rename")

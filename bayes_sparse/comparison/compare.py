@@ -21,7 +21,7 @@ from bayes_sparse.comparison.summary import diagnosed, evidences, loo_of, score_
 from bayes_sparse.comparison.words import verdict_of
 from bayes_sparse.data import in_words
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "compare", "compare_knowing"]
 
 _WIDTH = 110  # of printed lines
 
@@ -130,6 +130,19 @@ def compare(
     average the density over up to 1000 draws; without draws, and with several classes, it is the probability of
     `predict`.
     """
+    return compare_knowing(trees, data, target, reference, model, {}, {})
+
+
+def compare_knowing(
+    trees: dict[str, xr.DataTree] | xr.DataTree,
+    data: Any,
+    target: str | None,
+    reference: str | None,
+    model: pm.Model | None,
+    loos: dict[str, Any],
+    diagnoses: dict[str, Any],
+) -> Comparison:
+    """`compare` where what `loo` and `diagnose` say of some trees is known already."""
     named = checked_trees(trees)
     chosen = chosen_reference(named, reference)
     rows = None if data is None else held_out_rows(data, target)
@@ -139,10 +152,11 @@ def compare(
     aligned, terms = aligned_marginals({name: named[name] for name in alike})
     parameters = _parameters(aligned, chosen)
     relevant = relevant_terms(named, aligned)
-    table, elpd = loo_of(named, notes)
+    table, elpd = loo_of(named, loos, notes)
     summary = summary_of(named, chosen, aligned, parameters, relevant)
     summary = pd.concat([summary, evidences(named, notes), elpd, score_columns(named, chosen, rows, notes)], axis=1)
-    said = verdict_of(summary, parameters, relevant, chosen, diagnosed(named[chosen], model, notes))
+    judged = diagnoses[chosen] if chosen in diagnoses else diagnosed(named[chosen], model, notes)
+    said = verdict_of(summary, parameters, relevant, chosen, judged)
     return Comparison(
         chosen, parameters, summary, agreement(relevant, aligned, terms), relevant, table, said, tuple(notes)
     )

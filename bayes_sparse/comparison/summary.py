@@ -87,7 +87,9 @@ def evidences(trees: dict[str, xr.DataTree], notes: list[str]) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def loo_of(trees: dict[str, xr.DataTree], notes: list[str]) -> tuple[pd.DataFrame | None, pd.DataFrame]:
+def loo_of(
+    trees: dict[str, xr.DataTree], loos: dict[str, Any], notes: list[str]
+) -> tuple[pd.DataFrame | None, pd.DataFrame]:
     """ArviZ's comparison, if two trees have what it needs, and the elpd of each."""
     found: dict[str, Any] = {}
     for name, tree in trees.items():
@@ -97,7 +99,7 @@ def loo_of(trees: dict[str, xr.DataTree], notes: list[str]) -> tuple[pd.DataFram
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of large Pareto k, said below
             try:
-                found[name] = loo(tree, pointwise=True)
+                found[name] = loos[name] if name in loos else loo(tree, pointwise=True)
             except ValueError as reason:
                 notes.append(f"{name!r} is left out of loo: {reason}")
     weak = [name for name, one in found.items() if one.warning]

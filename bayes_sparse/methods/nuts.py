@@ -51,7 +51,7 @@ class NUTS:
         if self.condition not in (None, "alpha"):
             raise ValueError(f"`condition` is 'alpha' or None, got {self.condition!r}.")
         if self.start == "nuts" or isinstance(self.start, NUTS):
-            raise ValueError("`start` is a method that fits by evidence, such as 'sequential' or 'revm', not NUTS itself.")
+            raise ValueError("`start` is a method that fits by evidence, such as 'mackay' or 'revm', not NUTS itself.")
         if self.centred not in ("auto", True, False):
             raise ValueError(f"`centred` is 'auto', True or False, got {self.centred!r}.")
         if self.tune is not None:

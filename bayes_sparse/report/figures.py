@@ -22,6 +22,7 @@ __all__ = ["COLOURS", "arviz_picture", "picture", "row_of", "short"]
 
 COLOURS = ("#2266aa", "#dd7722", "#449966", "#aa3377", "#888888", "#66bbee", "#bbaa22", "#553311")
 _DPI = 160  # sharp on a phone and on paper, and about 40 kB a picture
+_WIDE = 480  # pixels: a picture beside which there is no room for another
 _LONGEST = 34  # characters of a name beside an axis
 _STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -114,7 +115,8 @@ def _embedded(figure: Figure, alt: str, caption: object, formulas: bool) -> Html
     code = base64.b64encode(stream.getvalue()).decode("ascii")
     wide, high = (round(96 * inches) for inches in figure.get_size_inches())
     image = tag("img", src=f"data:image/png;base64,{code}", alt=alt, width=wide, height=high)
-    return tag("figure", image, *([tag("figcaption", caption)] if caption else []))
+    words = [tag("figcaption", caption)] if caption else []
+    return tag("figure", image, *words, class_="wide" if wide > _WIDE else None)
 
 
 def _plain_ticks(figure: Figure) -> None:

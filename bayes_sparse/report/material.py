@@ -10,7 +10,7 @@ from typing import Any
 
 import pymc as pm
 
-from bayes_sparse.comparison.compare import compare
+from bayes_sparse.comparison.compare import compare_knowing
 from bayes_sparse.diagnose import diagnose
 from bayes_sparse.loo import loo
 from bayes_sparse.report.markup import Html, joined, paragraph
@@ -107,13 +107,17 @@ class Material:
     @cached_property
     def comparison(self) -> Answer:
         """The fits side by side, on the rows handed in if they can be scored."""
-        if not self.several:
-            return Answer(None, "There is one fit only, and nothing to compare it with.")
+        trees = {fit.name: fit.tree for fit in self.fits if fit.settings}
+        if len(trees) < 2:
+            return Answer(None, "There is one fit of bayes_sparse only, and nothing to compare it with.")
         self.say("comparing the fits")
-        trees = {fit.name: fit.tree for fit in self.fits}
-        found = ask(compare, trees, self.data, target=self.target, model=self.model)
+        known = [
+            {name: answer.value for name, answer in answers.items() if name in trees and answer.value is not None}
+            for answers in (self.loos, self.diagnoses)
+        ]
+        found = ask(compare_knowing, trees, self.data, self.target, None, self.model, *known)
         if found.value is None and self.data is not None:
-            without = ask(compare, trees, model=self.model)
+            without = ask(compare_knowing, trees, None, None, None, self.model, *known)
             return Answer(without.value, without.refusal or found.refusal, without.notes)
         return found
 

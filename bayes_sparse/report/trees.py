@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -138,6 +139,9 @@ def read_trees(trees: Any) -> list[Fit]:
             fits.append(Fit(str(name), _checked(f"the tree {name!r}", tree)))
     if not fits:
         raise ValueError("There is nothing to report: the dict of trees is empty.")
+    twice = [name for name, times in Counter(fit.name for fit in fits).items() if times > 1]
+    if twice:
+        raise ValueError(f"Two trees have the name {twice[0]!r}: give every tree its own.")
     return fits
 
 

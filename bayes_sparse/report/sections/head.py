@@ -20,6 +20,7 @@ __all__ = ["Level", "head", "level_of"]
 type Level = Literal["good", "care", "bad"]
 
 _SAID: dict[Level, str] = {"good": "Trust it", "care": "With care", "bad": "Do not trust it"}
+_GIVEN = ", given the terms selected"  # which neither importance weights nor chains at alpha* look at
 _SIGNS: dict[Level, str] = {"good": "✓", "care": "!", "bad": "✗"}
 _FAR = 1.0  # posterior sds from a trusted reference: more is another answer
 _R_HAT, _DIVERGED, _FEW = 1.05, 0.01, 50  # beyond these a sampler has not just been stopped early
@@ -71,7 +72,7 @@ def _by_diagnosis(found: Any) -> Level:
 
 def _far_from_reference(material: Material, fit: Fit) -> bool:
     comparison = material.comparison.value
-    if comparison is None or comparison.reference == fit.name:
+    if comparison is None or comparison.reference == fit.name or fit.name not in comparison.summary.index:
         return False
     reference = material.diagnoses[comparison.reference].value
     if not isinstance(reference, SamplingDiagnosis) or not reference.trusted:
@@ -86,17 +87,21 @@ def _status(fit: Fit) -> str:
 def _verdict(material: Material, levels: dict[str, Level]) -> Html:
     if not material.several:
         (fit,) = material.fits
-        return _box(levels[fit.name], _SAID[levels[fit.name]], _reasons(material, fit))
+        return _box(levels[fit.name], _said(fit, levels[fit.name]), _reasons(material, fit))
     found = set(levels.values())
     level: Level = found.pop() if len(found) == 1 else "care"
-    said = [
-        f"{_SAID[one]}: {', '.join(name for name, own in levels.items() if own == one)}"
-        for one in ("good", "care", "bad")
-        if one in levels.values()
-    ]
+    groups: dict[str, list[str]] = {}
+    for fit in sorted(material.fits, key=lambda one: ["good", "care", "bad"].index(levels[one.name])):
+        groups.setdefault(_said(fit, levels[fit.name]), []).append(fit.name)
+    said = [f"{words}: {', '.join(names)}" for words, names in groups.items()]
     comparison = material.comparison
     words = [comparison.value.verdict] if comparison.value is not None else [f"Not compared: {comparison.refusal}"]
     return _box(level, " · ".join(said), words)
+
+
+def _said(fit: Fit, level: Level) -> str:
+    """The level in words; a fit at estimated hyper-parameters is good given what was selected with them."""
+    return _SAID[level] + (_GIVEN if level == "good" and fit.evidence is not None else "")
 
 
 def _box(level: Level, said: str, words: list[str]) -> Html:
@@ -116,7 +121,7 @@ def _card(material: Material, fit: Fit, level: Level) -> Html:
     tiles = tag("div", *_tiles(material, fit), class_="tiles")
     if not material.several:
         return tag("div", tiles, class_="fit")
-    badge = tag("span", f"{_SIGNS[level]} {_SAID[level]}", class_=f"badge {level}")
+    badge = tag("span", f"{_SIGNS[level]} {_said(fit, level)}", class_=f"badge {level}")
     said = str(material.comparison.value.verdict) if material.comparison.value is not None else ""
     why = [paragraph(words, "note") for words in _reasons(material, fit) if words not in said]
     return tag("section", tag("h2", fit.name, " ", badge), tiles, *why, class_="fit")

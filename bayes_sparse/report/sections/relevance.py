@@ -23,6 +23,7 @@ __all__ = ["relevance_section"]
 
 _ROWS = 30  # of a table
 _TERMS = 40  # of the picture
+_HIGHEST = 11.0  # inches of the picture
 _SIDE_BY_SIDE = 6  # fits in one picture
 _ORDER = ("mean", "sd", "strength", "precision", "gamma", "pull")
 _HEADINGS = {
@@ -93,16 +94,17 @@ def _forest(frames: dict[str, pd.DataFrame]) -> Html:
     # Terms that a fit has selected come before those that a sampler has merely not ruled out.
     fewest = min((frame for frame in drawn.values() if len(frame)), key=len).index
     chosen = ranked.sort_values(ascending=False, kind="stable").index
-    names = [*chosen[chosen.isin(fewest)], *chosen[~chosen.isin(fewest)]][:_TERMS]
+    step = max(0.2, 0.1 * len(drawn) + 0.06)
+    names = [*chosen[chosen.isin(fewest)], *chosen[~chosen.isin(fewest)]][: min(_TERMS, int(_HIGHEST / step))]
     scaled = any((frame["scale"] != 1).any() for frame in drawn.values())
     unit = "effect of one standard deviation" if scaled else "weight"
     caption = "Means and 95% intervals."
     if scaled:
         caption = "Means and 95% intervals of a change by one standard deviation of the column, so that terms compare."
-    caption += f" The first {_TERMS} of {count(len(ranked))} terms." if len(ranked) > _TERMS else ""
-    height = 1.0 + len(names) * max(0.2, 0.1 * len(drawn) + 0.06)
+    caption += f" The first {len(names)} of {count(len(ranked))} terms." if len(ranked) > len(names) else ""
+    height = 1.0 + len(names) * step
     alt = f"Forest plot: intervals of {len(names)} terms" + (f" by {', '.join(drawn)}" if len(drawn) > 1 else "")
-    return picture(lambda ax: _draw(ax, drawn, names, unit), alt, caption, width=6.0, height=height)
+    return picture(lambda ax: _draw(ax, drawn, names, unit), alt, caption, width=5.2, height=height)
 
 
 def _draw(ax: Axes, frames: dict[str, pd.DataFrame], names: list[str], unit: str) -> None:

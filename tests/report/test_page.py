@@ -1,0 +1,126 @@
+"""The page is well formed, whole by itself, in order, and shows the numbers of the functions it asks."""
+
+import re
+
+import numpy as np
+import pytest
+
+import bayes_sparse as bs
+from bayes_sparse.diagnose import diagnose
+from bayes_sparse.loo import loo
+
+ORDER = ["data", "relevance", "search", "importance", "loo", "chains", "differences", "predictive", "settings"]
+
+
+@pytest.fixture(scope="module")
+def page(written, logistic, sampled_like, logistic_data):
+    trees = {"evidence": logistic, "nuts": sampled_like(logistic)}
+    return written(trees, title="A title", data=logistic_data.iloc[150:], target="label")
+
+
+def test_every_element_is_closed_in_order(page):
+    assert page.wrong == []
+
+
+def test_sections_come_in_order_after_the_verdict_and_the_contents_lead_to_them(page):
+    anchors = [attributes["id"] for attributes in page.all("section") if "id" in attributes]
+    assert anchors == ORDER
+    links = [attributes["href"] for attributes in page.all("a")]
+    assert links == [f"#{anchor}" for anchor in ORDER]
+    assert page.raw.index('class="verdict') < page.raw.index("<nav") < page.raw.index('id="data"')
+
+
+def test_nothing_is_loaded_from_elsewhere(page):
+    for name, attributes in page.elements:
+        assert name not in ("script", "link", "iframe", "object", "embed")
+        for key in ("src", "href", "srcset", "action"):
+            assert attributes.get(key, "#").startswith(("#", "data:image/png;base64,"))
+        assert "url(" not in attributes.get("style", "")
+    style = page.raw[page.raw.index("<style>") : page.raw.index("</style>")]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_every_picture_has_words_and_a_size(page):
+    pictures = page.all("img")
+    assert len(pictures) > 12
+    assert all(picture["alt"] and int(picture["width"]) > 0 and int(picture["height"]) > 0 for picture in pictures)
+
+
+def test_tables_scroll_inside_themselves(page):
+    assert len(re.findall('<div class="scroll"[^>]*><table', page.raw)) == len(page.all("table")) > 8
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all("meta")
+
+
+def test_the_first_numbers_are_those_of_diagnose_and_loo(page, logistic):
+    found = diagnose(logistic)
+    with pytest.warns(UserWarning, match="Pareto"):
+        left_out = loo(logistic)
+    kept = int(logistic["evidence"]["relevant"].sum())
+    head = page.raw[: page.raw.index("<nav")]
+    assert f"{found.k_hat:.2f}" in head
+    assert f">{kept}<" in head
+    assert "of 6" in head
+    assert f"{left_out.elpd:.1f}".replace("-", "−") in head
+
+
+def test_the_table_of_terms_is_that_of_relevance(page, logistic):
+    table = bs.relevance(logistic).query("relevant")
+    cells = re.findall(
+        r'<th scope="row" class="words"><span class="name">([^<]*)</span></th>', page.section("relevance")
+    )
+    assert cells[: len(table)] == list(table.index)
+
+
+def test_a_title_of_its_own(written, linear):
+    page = written(linear)
+    assert "Sparse fit of y" in page.text
+    assert "A title" in written(linear, title="A title").text
+
+
+def test_an_empty_section_says_why_and_is_not_in_the_contents(written, linear):
+    page = written(linear)
+    links = [attributes["href"] for attributes in page.all("a")]
+    assert "#chains" not in links
+    assert "None of these fits was sampled" in page.section("chains")
+    assert "nothing to compare" in page.section("differences")
+
+
+def test_a_fit_is_called_what_it_is_in_words(written, sampled_like, linear):
+    sampled = sampled_like(linear)
+    shift = np.zeros((2, 1))
+    shift[1] = 50.0
+    apart = sampled["posterior"].to_dataset()
+    apart["bias"] = apart["bias"] + shift
+    sampled["posterior"] = apart.assign_attrs(sampled["posterior"].attrs)
+    page = written(sampled)
+    assert "Do not trust it" in page.text
+    assert 'class="verdict bad"' in page.raw
+    page = written(linear)
+    assert 'class="verdict good"' in page.raw
+    assert "✓ Trust it" in page.text
+
+
+def test_the_rungs_of_a_ladder_are_fits(written, linear, sampled_like):
+    import xarray as xr
+
+    ladder = xr.DataTree(children={"approximation": linear.copy(), "full": sampled_like(linear)})
+    page = written(ladder)
+    assert "approximation" in page.text
+    assert "full" in page.text
+    assert "#differences" in [attributes["href"] for attributes in page.all("a")]
+
+
+def test_a_section_that_fails_leaves_the_others(written, linear, monkeypatch):
+    from bayes_sparse.report import page as module
+
+    def broken(material):
+        raise KeyError("<b>broken</b>")
+
+    sections = (module._Section("data", "The data", broken), *module._SECTIONS[1:])
+    monkeypatch.setattr(module, "_SECTIONS", sections)
+    with pytest.warns(bs.FitWarning, match="could not be made"):
+        page = written(linear)
+    assert "This section could not be made: KeyError" in page.section("data")
+    assert "<b>broken" not in page.raw
+    assert "#relevance" in [attributes["href"] for attributes in page.all("a")]
