@@ -30,6 +30,7 @@ __all__ = [
 
 type Variables = dict[str, tuple[tuple[str, ...], Any]]
 
+_STEP = 1e-3  # of differences along a nuisance parameter
 _BLOCK = 2**22  # predictors held at once while draws are looked at
 
 
@@ -120,10 +121,24 @@ def _draw_theta(
     m = state.theta.size
     if not m:
         return np.empty((count, 0))
-    curvature = -approximation.curvature(state).diagonal()[-m:]
+    curvature = -_theta_curvature(approximation, state)
     sd = np.where(curvature > 0, 1 / np.sqrt(np.maximum(curvature, 1e-300)), 0.0)
     low, high = bounds.T  # where the data say little, a normal on the log scale would go far beyond reason
     return np.clip(state.theta + sd * rng.standard_normal((count, m)), low, high)
+
+
+def _theta_curvature(approximation: Approximation, state: State) -> FloatArray:
+    """Second derivative of the objective along each nuisance parameter."""
+    m = state.theta.size
+    if isinstance(state.posterior, Primal):
+        return np.asarray(approximation.curvature(state).diagonal()[-m:])
+    out = np.empty(m)  # more terms than observations: by differences, on the side of the rows
+    for i, step in enumerate(_STEP * np.eye(m)):
+        up, down = (
+            approximation.at(state.index, state.alpha, state.theta + move, state).objective for move in (step, -step)
+        )
+        out[i] = (up - 2 * state.objective + down) / _STEP**2
+    return out
 
 
 def _unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:

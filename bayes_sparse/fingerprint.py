@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import xarray as xr
-from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.sharedvar import TensorSharedVariable
 from scipy.sparse import issparse
 
 __all__ = ["fingerprint"]
 
 
 def fingerprint(value: Any) -> str:
-    """Sixteen hexadecimal digits that are equal for equal data, whatever holds them."""
+    """Sixteen hexadecimal digits that are equal for equal data."""
     digest = hashlib.sha256()
     for part in _parts(value):
         digest.update(part)
@@ -24,19 +26,25 @@ def fingerprint(value: Any) -> str:
 
 
 def _parts(value: Any) -> Iterator[bytes]:
-    yield type(value).__name__.encode()
     if isinstance(value, pm.Model):
         yield from _of_model(value)
-    elif isinstance(value, Mapping | xr.Dataset):
+    elif isinstance(value, xr.Dataset | xr.DataArray):
+        named = value if isinstance(value, xr.Dataset) else value.to_dataset(name=str(value.name))
+        for name in sorted(map(str, named.variables)):
+            yield f"{name} {named[name].dims}".encode()
+            yield from _of_array(named[name].to_numpy())
+    elif isinstance(value, Mapping):
         for key in value:
             yield str(key).encode()
             yield from _parts(value[key])
     elif isinstance(value, tuple | list):
+        yield str(len(value)).encode()
         for item in value:
             yield from _parts(item)
     elif issparse(value):
         held: Any = value
         rows = held.tocoo()
+        yield str(rows.shape).encode()
         for array in (*rows.coords, rows.data):
             yield from _of_array(array)
     elif hasattr(value, "columns"):  # a frame of pandas or polars
@@ -44,6 +52,7 @@ def _parts(value: Any) -> Iterator[bytes]:
             yield str(name).encode()
             yield from _of_array(np.asarray(value[name]))
     elif hasattr(value, "__array__"):
+        yield str(getattr(value, "name", "")).encode()
         yield from _of_array(np.asarray(value))
     else:
         yield repr(value).encode()
@@ -56,13 +65,12 @@ def _of_array(array: np.ndarray[Any, Any]) -> Iterator[bytes]:
 
 
 def _of_model(model: pm.Model) -> Iterator[bytes]:
-    """Names of its variables, and the numbers it holds."""
-    for rv in model.free_RVs:
-        yield str(rv.name).encode()
+    """Its variables, and all the numbers it holds: data, observations, and the constants of its priors."""
+    for rv in model.basic_RVs:
+        yield f"{rv.name} {rv.owner.op}".encode()
     values = [model.rvs_to_values[rv] for rv in model.observed_RVs]
-    variables: list[Any] = [*values, *model.data_vars]
-    for variable in variables:
-        if isinstance(variable, SharedVariable):
-            yield from _of_array(np.asarray(variable.container.data))
-        elif hasattr(variable, "data"):
+    for variable in ancestors([*model.basic_RVs, *model.potentials, *values]):
+        if isinstance(variable, Constant):
             yield from _of_array(np.asarray(variable.data))
+        elif isinstance(variable, TensorSharedVariable):
+            yield from _of_array(np.asarray(variable.container.data))

@@ -88,6 +88,11 @@ def _near(subject: Subject, model: Any, method: NUTS, hyper: tuple[float, float]
     if chosen.needs_flat_hyper or chosen.family != "evidence":
         hyper = None
     check_choices(model, chosen, hyper)
+    if chosen.family == "one_step" and model.coordinates != "eigen":
+        raise ValueError(
+            "A one-step method finds directions, and this declaration is of weights: start NUTS from 'mackay', "
+            "'sequential' or 'em'."
+        )
     with quiet():
         return find(subject, model, chosen, hyper, 0.0 if chosen.family != "path" else "auto", False)
 
@@ -99,7 +104,7 @@ def _centred(model: Any, method: NUTS, found: Found | None) -> Centred:
     if method.centred != "auto" or found is None:
         return method.centred is True
     if isinstance(found.outcome, EigenOutcome):
-        return found.outcome.gamma > _DETERMINED if model.coordinates == "eigen" else False
+        return found.outcome.gamma[: model.directions] > _DETERMINED
     if isinstance(found.outcome, PathOutcome):
         return False
     determined = np.zeros(found.subject.M, dtype=bool)

@@ -24,6 +24,7 @@ import xarray as xr
 
 from bayes_sparse import basis as bases
 from bayes_sparse.choices import checked_hyper, choose_method, choose_model
+from bayes_sparse.declared import set_data
 from bayes_sparse.fingerprint import fingerprint
 from bayes_sparse.fit import fit
 from bayes_sparse.methods.nuts import NUTS
@@ -82,16 +83,18 @@ def ladder(
     if hyper is None and not isinstance(chosen, Declared):
         hyper = chosen.proper_hyper
     found = _usable(chosen, method, hyper, arguments)
+    if isinstance(chosen, Declared):
+        set_data(chosen.model, data)
     what = {
-        "model": repr(model) if not isinstance(model, pm.Model) else "a pm.Model",
+        "model": "a pm.Model" if isinstance(chosen, Declared) else repr(chosen),
         "method": repr(method),
         "hyper": list(hyper or ()),
-        "basis": repr(basis),
+        "basis": json.loads(json.dumps(bases.settings(bases.resolve(basis)))),
         "draws": draws,
         "chains": chains,
         "random_seed": random_seed,
         "more": {name: fingerprint(value) for name, value in sorted(arguments.items())},
-        "data": fingerprint(model if isinstance(model, pm.Model) else data),
+        "data": fingerprint(chosen.model if isinstance(chosen, Declared) else data),
     }
     done = _earlier(earlier, store, what)
     same: dict[str, Any] = {"random_seed": random_seed, "progressbar": progressbar, **arguments}

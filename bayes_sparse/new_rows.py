@@ -19,6 +19,8 @@ def columns_drawn(tree: xr.DataTree) -> tuple[NDArray[np.intp], int]:
     """Which of the basis functions the draws of a tree are of, and how many there are in all."""
     labels = json.loads(tree.attrs["bayes_sparse"])["vectors"]["w"][1]
     if "w" not in tree["posterior"]:
+        if "evidence" in tree.children and tree["evidence"]["sd"].to_numpy().any():
+            raise ValueError("The draws of the weights were too large to be stored: fit with fewer draws to predict.")
         return np.empty(0, dtype=np.intp), len(labels)
     place = {label: i for i, label in enumerate(labels)}
     drawn = tree["posterior"]["w"]["basis"].to_numpy().tolist()

@@ -82,6 +82,8 @@ def predict(
     features, rows, dim = features_of(X, settings["columns"])
     shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
     matrix = bases.check_dense(features.tocsr() if issparse(features) else features, basis)
+    if augment and was_sampled(tree):
+        raise ValueError("augment=True mends an evidence fit; NUTS draws are predicted from as they are: leave it out.")
     if "evidence" in tree.children and not was_sampled(tree):
         mean, variance = _from_moments(tree, basis, matrix, shift, likelihood, augment)
     else:

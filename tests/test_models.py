@@ -108,3 +108,48 @@ def test_kept_columns_have_the_wide_prior_of_the_bias():
     drawn = pm.draw(sd, draws=2, random_seed=0)
     np.testing.assert_allclose(drawn[:, 1], 7.0)
     assert not np.allclose(drawn[:, 0], 7.0)
+
+
+CLASSES = np.argmax(np.stack([0 * Y, X[:, 0], 2 * X[:, 2]]) + RNG.gumbel(size=(3, N)), axis=0)
+MASK = np.array([True, False, True])
+PARAMETRISED = {
+    "ard_gaussian": (bs.models.ARDGaussian(), prepared("normal"), "w"),
+    "ard_gaussian, kept": (bs.models.ARDGaussian(), prepared("poisson", keep=["x1"]), "w"),
+    "student_multinomial": (
+        bs.models.StudentMultinomial(),
+        prepare((X, CLASSES), None, "categorical", bs.basis.linear(), None, None, None),
+        "w",
+    ),
+    "laplace_eigen": (bs.models.LaplaceEigen(), prepared("bernoulli"), "u"),
+    "gaussian_eigen": (bs.models.GaussianEigen(), prepared("normal"), "u"),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETRISED)
+def test_parametrisations_are_the_same_model(name):
+    """Log densities of (w, alpha, ...) differ by the Jacobian of z = w / scale, where z stands for w."""
+    model, data, weights = PARAMETRISED[name]
+    directly = model.declare(data, (0.7, 0.3), centred=True)
+    point = directly.initial_point(random_seed=0)
+    rng = np.random.default_rng(8)
+    point = {key: np.asarray(value) + 0.3 * rng.standard_normal(np.shape(value)) for key, value in point.items()}
+    alpha = np.exp(point["alpha_log__"])
+    scale = 2 / alpha if name == "laplace_eigen" else alpha**-0.5
+    if "kept" in name:
+        scale[1] = 10.0  # the bias's sd: columns are standardised
+    expected = directly.compile_logp(mode=PLAIN)(point)
+    size = len(alpha)
+    for centred in (False, np.resize(MASK, size)):
+        rest = np.broadcast_to(np.logical_not(centred), (size,))
+        other = {key: value for key, value in point.items() if key != weights}
+        other["z"] = np.where(rest, point[weights] / scale, point[weights])
+        value = model.declare(data, (0.7, 0.3), centred=centred).compile_logp(mode=PLAIN)(other)
+        np.testing.assert_allclose(value - np.log(scale[rest]).sum(), expected, rtol=1e-8)
+
+
+def test_a_declaration_says_w_in_every_parametrisation():
+    data = prepared("normal")
+    for centred in (True, False, MASK):
+        model = bs.models.ARDGaussian().declare(data, (0.5, 0.005), centred=centred)
+        assert model.named_vars_to_dims["w"] == ("basis",)
+        assert ("w" in {rv.name for rv in model.free_RVs}) == (centred is True)

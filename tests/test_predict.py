@@ -302,3 +302,39 @@ def test_one_step_kernels_far_from_the_data_fall_back_to_the_bias():
     np.testing.assert_allclose(prediction["mean"][1], tree["evidence"]["bias"])
     wider = bs.predict(tree, [[0.0], [50.0]], augment=True)
     assert wider["sd"][1] > 2 * prediction["sd"][1]
+
+
+def as_sampled(tree):
+    """The draws of an evidence fit as if NUTS had drawn them: no moments, every weight there."""
+    whole = bs.unpruned(tree).drop_nodes("evidence")
+    whole["posterior"].attrs.update(method="nuts", condition="")
+    return whole
+
+
+@pytest.mark.parametrize("likelihood", ["normal", *MOMENTS])
+def test_a_sampled_tree_predicts_by_its_draws(trees, likelihood):
+    """Each draw with its own nuisance parameters: mean of means, mean of variances and variance of means."""
+    tree = trees[likelihood]
+    posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
+    nuisance = {"negative_binomial": ["dispersion"], "student_t": ["sigma"], "normal": ["sigma"]}.get(likelihood, [])
+    moments = MOMENTS | {"normal": lambda eta, sigma: (eta, np.broadcast_to(sigma**2, eta.shape))}
+    eta = predictors(tree, NEW)
+    level, spread = moments[likelihood](eta, *(posterior[name].to_numpy() + 0 * eta for name in nuisance))
+    prediction = bs.predict(as_sampled(tree), NEW)
+    np.testing.assert_allclose(prediction["mean"], level.mean(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(prediction["sd"], np.sqrt(spread.mean(axis=1) + level.var(axis=1)), rtol=1e-9)
+
+
+def test_a_sampled_tree_averages_probabilities(trees):
+    drawn = expit(predictors(trees["bernoulli"], NEW))
+    prediction = bs.predict(as_sampled(trees["bernoulli"]), NEW)
+    np.testing.assert_allclose(prediction["probability"].sel({"class": 1}), drawn.mean(axis=1), rtol=1e-9)
+
+
+def test_draws_of_some_columns_are_told_apart_by_name(trees):
+    """Those kept, in another order than the fit's."""
+    tree = trees["normal"]
+    turned = tree.copy()
+    turned["posterior"] = xr.DataTree(tree["posterior"].to_dataset().isel(basis=slice(None, None, -1)))
+    expected, found = (bs.predict(t.drop_nodes("evidence"), NEW) for t in (tree, turned))
+    np.testing.assert_allclose(found["mean"], expected["mean"], rtol=1e-12)

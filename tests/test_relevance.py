@@ -69,7 +69,7 @@ def test_the_table_of_kernels_names_rows():
 
 def test_a_tree_without_evidence_is_refused(tree):
     bare = tree.drop_nodes("evidence")
-    with pytest.raises(ValueError, match=r"no group 'evidence'.*az\.summary"):
+    with pytest.raises(ValueError, match=r"neither a group 'evidence'.*az\.summary"):
         bs.relevance(bare)
 
 
@@ -133,7 +133,7 @@ def test_spaces_that_are_not_there(tree, turned):
         bs.relevance(tree, space="eigen")
     with pytest.raises(ValueError, match=r"`space` is 'weights' or 'eigen', got 'kernel'"):
         bs.relevance(turned, space="kernel")
-    with pytest.raises(ValueError, match=r"no group 'evidence'.*az\.summary"):
+    with pytest.raises(ValueError, match=r"neither a group 'evidence'.*az\.summary"):
         bs.relevance(turned.drop_nodes("evidence"), space="eigen")
 
 
@@ -163,3 +163,56 @@ def test_weights_of_several_classes_are_drawn():
     mean = bs.relevance(several).loc[pairs, "mean"].to_numpy()
     scale = np.array([SOME[label[:6]].std(ddof=0) for label in labels])
     np.testing.assert_allclose(points, mean * scale)
+
+
+def as_sampled(tree):
+    """The draws of an evidence fit as if NUTS had drawn them."""
+    whole = bs.unpruned(tree).drop_nodes("evidence")
+    whole["posterior"].attrs.update(method="nuts", condition="")
+    return whole
+
+
+def test_weights_of_a_sampled_tree_are_never_pruned():
+    tree = as_sampled(bs.fit("ard_gaussian", (X, Y), draws=100, random_seed=0))
+    table, w = bs.relevance(tree), tree["posterior"]["w"]
+    assert list(table.columns) == ["mean", "sd", "sign", "relevant"]
+    assert set(table.index) == set(NAMES)
+    assert table.index[:2].tolist() == ["gene 7", "gene 2"]
+    np.testing.assert_allclose(table.loc["gene 2", "mean"], w.sel(basis="gene 2").mean())
+    np.testing.assert_allclose(table.loc["gene 2", "sd"], w.sel(basis="gene 2").to_numpy().std())
+    assert table.loc["gene 2", "sign"] == 1.0
+    assert table.loc[table["relevant"]].index.size < 12
+
+
+def test_the_sign_is_a_share_of_the_draws():
+    tree = as_sampled(bs.fit("ard_gaussian", (X, Y), draws=100, random_seed=0))
+    posterior = tree["posterior"].to_dataset()
+    drawn = RNG.standard_normal((4, 100)) + 1.5
+    posterior["w"].loc[{"basis": "gene 0"}] = -drawn
+    tree["posterior"] = xr.DataTree(posterior)
+    row = bs.relevance(tree).loc["gene 0"]
+    assert row["sign"] == np.mean(drawn > 0)
+    assert not row["relevant"]  # one and a half sds from zero are not two
+
+
+def test_classes_of_a_sampled_tree():
+    kind = pd.Series(np.digitize(Y + RNG.standard_normal(100), [-2, 2]), name="kind")
+    tree = as_sampled(bs.fit("student_multinomial", (SOME, kind), draws=50, random_seed=0))
+    table = bs.relevance(tree)
+    assert table.index.names == ["basis", "class"]
+    w = tree["posterior"]["w"].sel(basis="gene 7[2]").to_numpy()
+    np.testing.assert_allclose(table.loc[("gene 7", 2), ["mean", "sd"]].to_numpy(dtype=float), [w.mean(), w.std()])
+    by_feature = bs.relevance(tree, by="feature")
+    assert by_feature.index[0] == "gene 7"
+    assert bs.plot_relevance(tree).get_title().endswith("24 terms kept")
+    with pytest.raises(ValueError, match="'forward' for a fit that prunes weights"):
+        bs.relevance(tree, order="forward")
+
+
+def test_a_curve_of_a_sampled_tree_circles_nothing():
+    data = bs.datasets.sinc(n=30, random_seed=0)
+    tree = as_sampled(bs.fit("ard_gaussian", (data.X, data.y), basis=bs.basis.rbf(2.0), draws=20, random_seed=0))
+    ax = bs.plot_curve(tree)
+    assert [line.get_label() for line in ax.lines] == ["data", "mean"]
+    grid = np.asarray(ax.lines[1].get_xdata(), dtype=float)
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), bs.predict(tree, grid[:, None])["mean"])

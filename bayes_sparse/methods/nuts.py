@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from bayes_sparse.sampling.settings import Sampling, choose_sampler
@@ -70,13 +71,16 @@ class NUTS:
     ) -> Sampling:
         """How to sample."""
         warm = _WARM_AT_ALPHA if self.condition else _WARM
+        more = copy.deepcopy(sample_kwargs or {})  # PyMC writes into what it is given
+        given = {name: more.pop(name) for name in ("tune", "target_accept") if name in more}
+        own = replace(self, **given) if given else self
         return Sampling(
             draws=count("draws", draws, 1),
-            tune=self.tune if self.tune is not None else (warm if self.warm else _COLD),
+            tune=own.tune if own.tune is not None else (warm if self.warm else _COLD),
             chains=chains,
-            target_accept=self.target_accept if self.target_accept is not None else (0.8 if self.condition else 0.95),
+            target_accept=own.target_accept if own.target_accept is not None else (0.8 if self.condition else 0.95),
             sampler=choose_sampler(self.sampler),
             random_seed=random_seed,
             progressbar=progressbar,
-            more=dict(sample_kwargs or {}),
+            more=more,
         )

@@ -97,14 +97,19 @@ def _at_directions(
     laplace = outcome.prior.name == "laplace"
     unit = np.ones(k + q)
     if "z" in begin:
-        directly = np.broadcast_to(centred, kept.shape)[kept]
+        directly = np.zeros(kept.shape, dtype=bool)
+        directly[: centred.size if centred.ndim else None] = centred
+        directly = directly[kept]
         unit[:k] = np.where(directly, 1.0, 0.5 * alpha if laplace else np.sqrt(alpha))
     values = _nuisance(subject, theta, begin)
     number = np.flatnonzero(kept)
-    if "alpha" in begin and number.max(initial=-1) < len(begin["alpha"]):
+    if "alpha" in begin:
+        inside = number < len(begin["alpha"])
         values["alpha"] = begin["alpha"].copy()
-        values["alpha"][number] = alpha
-    places: list[Place | None] = [("z" if "z" in begin else "u", int(i)) for i in number]
+        values["alpha"][number[inside]] = alpha[inside]
+    name = "z" if "z" in begin else "u"
+    there = begin[name].size if name in begin else 0  # a declaration may have the first directions only
+    places: list[Place | None] = [(name, int(i)) if i < there else None for i in number]
     places += _places(subject, np.arange(subject.M, subject.M + q), begin)
     factor = unit[:, None] * outcome.posterior.factor
     return _assembled(begin, values, {}, places, outcome.posterior.mean * unit, factor, np.ones(k + q, dtype=bool))

@@ -110,3 +110,43 @@ def test_an_explicit_proper_prior_is_taken_as_it_is():
     )
     assert_allclose(tree["posterior"].attrs["hyper"], [2.0, 1.0])
     assert_allclose(bs.predict(tree, X[:3])["probability"].sum("class"), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"condition": "beta"}, r"^`condition` is 'alpha' or None, got 'beta'\.$"),
+        ({"centred": "some"}, r"^`centred` is 'auto', True or False, got 'some'\.$"),
+        ({"tune": 0}, "`tune`"),
+        ({"target_accept": 1.0}, "`target_accept`"),
+        ({"target_accept": 0.0}, "`target_accept`"),
+        ({"sampler": "stan"}, "`sampler` is one of 'auto', 'nutpie', 'pymc', got 'stan'"),
+    ],
+)
+def test_settings_are_refused_in_one_sentence(settings, said):
+    with pytest.raises(ValueError, match=said) as refused:
+        bs.fit("ard_gaussian", (X, Y), method="nuts", **settings)
+    assert str(refused.value).count(". ") == 0
+
+
+def test_no_draws_are_refused():
+    with pytest.raises(ValueError, match=r"^`draws`[^.]*\.$"):
+        bs.fit("ard_gaussian", (X, Y), method="nuts", draws=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "tune", "target_accept"),
+    [
+        ({}, 500, 0.95),
+        ({"warm": False}, 1000, 0.95),
+        ({"condition": "alpha"}, 150, 0.8),
+        ({"condition": "alpha", "warm": False}, 1000, 0.8),
+        ({"tune": 7, "target_accept": 0.6}, 7, 0.6),
+    ],
+)
+def test_how_long_is_sampled(settings, tune, target_accept):
+    method = bs.methods.nuts.NUTS(sampler="pymc", **settings)
+    sampling = method(draws=10, chains=3, random_seed=1, progressbar=False, sample_kwargs={"cores": 1})
+    assert (sampling.tune, sampling.target_accept) == (tune, target_accept)
+    assert (sampling.draws, sampling.chains, sampling.random_seed) == (10, 3, 1)
+    assert sampling.more == {"cores": 1}

@@ -1,0 +1,156 @@
+"""A model in the coordinates of an evidence fit has the density of the model itself, and its draws come back whole."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pymc as pm
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose
+from pytensor.compile.mode import Mode
+from scipy.special import logit
+
+import bayes_sparse as bs
+from bayes_sparse.choices import choose_method, choose_model
+from bayes_sparse.declared import declared_subject
+from bayes_sparse.found import find
+from bayes_sparse.sampling.model import _Whitened
+from bayes_sparse.sampling.start import Start, start_of
+
+from .fits import TARGETS, Z, fitted
+
+PLAIN = Mode(linker="py", optimizer=None)
+HYPER = (0.5, 0.005)
+MASK = np.array([True, False, False])
+
+
+def own():
+    with pm.Model(coords={"feature": ["a", "b", "c"]}) as model:
+        alpha = pm.Gamma("alpha", 0.5, 0.005, dims="feature")
+        w = pm.Normal("w", 0.0, 1 / pm.math.sqrt(alpha), dims="feature")
+        eta = pm.Deterministic("eta", pm.Normal("b", 0.5, 10.0) + Z @ w)
+        pm.Normal("y", eta, pm.HalfNormal("sigma", 2.0), observed=TARGETS["normal"])
+    return model
+
+
+def of_own():
+    model = own()
+    chosen = choose_model(model)
+    subject = declared_subject(chosen, None, None, None)
+    found = find(subject, chosen, choose_method("evidence", chosen, None), None, 0.0, False)
+    return model, start_of(found, model)
+
+
+def named(model, likelihood, hyper=HYPER, centred=False, smoothness=0.0, **given):
+    def build():
+        prepared, found = fitted(model, likelihood, smoothness=smoothness, **given)
+        declaration = model.declare(prepared, hyper, centred=centred)
+        return declaration, start_of(found, declaration, centred)
+
+    return build
+
+
+ARD, JEFFREYS = bs.models.ARDGaussian(), bs.models.JeffreysLaplace(bounds=(0.01, 100.0))
+CASES = {
+    "centred": named(ARD, "normal", centred=True),
+    "not centred": named(ARD, "student_t"),
+    "some centred": named(ARD, "normal", centred=MASK, keep=["x2"]),
+    "laplace directions": named(bs.models.LaplaceEigen(), "bernoulli", hyper=(1.0, 0.5)),
+    "normal directions, some centred": named(bs.models.GaussianEigen(), "poisson", hyper=(0.5, 0.5), centred=MASK),
+    "common lambda": named(JEFFREYS, "normal", hyper=None, centred=True, smoothness="auto"),
+    "common lambda, kept": named(JEFFREYS, "poisson", hyper=None, centred=True, smoothness="auto", keep=["x2"]),
+    "classes": named(bs.models.StudentMultinomial(), "categorical", hyper=(1.0, 0.1), method="mackay"),
+    "the user's own": of_own,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, its start, and what comes back from z = 0, from unit steps and from a few points of no meaning."""
+
+    model: pm.Model
+    start: Start
+    seen: _Whitened
+    middle: xr.Dataset
+    steps: xr.Dataset
+    z: np.ndarray
+    draws: xr.Dataset
+
+
+@pytest.fixture(scope="module", params=list(CASES))
+def case(request):
+    model, start = CASES[request.param]()
+    seen = _Whitened(model, start)
+    dim = len(seen._mean)
+    z = 0.7 * np.random.default_rng(0).standard_normal((3, dim))
+    back = put_back(seen, np.concatenate([np.zeros((1, dim)), np.eye(dim), z])).isel(chain=0)
+    parts = (slice(0, 1), slice(1, dim + 1), slice(dim + 1, None))
+    middle, steps, draws = (back.isel(draw=part) for part in parts)
+    return Case(model, start, seen, middle, steps, z, draws)
+
+
+def put_back(seen, z):
+    """The model's own variables at rows of z."""
+    values = xr.DataArray(z[None], dims=("chain", "draw", "z_dim_0"), coords={"chain": [0], "draw": np.arange(len(z))})
+    return seen.put_back(values, {"mode": PLAIN})
+
+
+def unconstrained(model, draws, i):
+    """The point of PyMC's log density at one draw of the variables themselves, transformed by hand."""
+    point = {}
+    for rv in model.free_RVs:
+        value, name = draws[rv.name].to_numpy()[i], model.rvs_to_values[rv].name
+        if name.endswith("_log__"):
+            value = np.log(value)
+        elif name.endswith("_interval__"):
+            value = logit((value - np.log(0.01)) / np.log(1e4))
+        point[name] = value
+    return point
+
+
+def test_the_density_is_the_model_s(case):
+    ours, theirs = case.seen.model.compile_logp(mode=PLAIN), case.model.compile_logp(mode=PLAIN)
+    for i, z in enumerate(case.z):
+        assert_allclose(ours({"z": z}), theirs(unconstrained(case.model, case.draws, i)), rtol=1e-9)
+
+
+def test_deterministics_are_pymc_s(case):
+    model, draws = case.model, case.draws
+    outputs = model.replace_rvs_by_values(model.deterministics)
+    expected = model.compile_fn(outputs, inputs=model.value_vars, on_unused_input="ignore", mode=PLAIN)
+    for variable, value in zip(model.deterministics, expected(unconstrained(model, draws, 1)), strict=True):
+        assert_allclose(draws[variable.name].to_numpy()[1], value, rtol=1e-10)
+        plain = tuple(f"{variable.name}_dim_{i}" for i in range(np.ndim(value)))
+        assert draws[variable.name].dims[1:] == model.named_vars_to_dims.get(variable.name, plain)
+    for dim in {dim for dims in model.named_vars_to_dims.values() for dim in dims} & set(draws.dims):
+        assert draws[dim].to_numpy().tolist() == list(model.coords[dim])
+
+
+def test_the_middle_is_the_start(case):
+    for name, value in case.start.values.items():
+        assert_allclose(case.middle[name].to_numpy()[0], value, rtol=1e-9, atol=1e-12)
+    assert {rv.name for rv in case.model.free_RVs} <= set(case.middle.data_vars)
+
+
+def test_the_metric_is_the_start_s(case):
+    """Unit steps of z, as the covariance of the entries that are correlated."""
+    start, dim = case.start, case.z.shape[1]
+    gap = {name: (case.steps[name] - case.middle[name].isel(draw=0)).to_numpy().reshape(dim, -1) for name in case.steps}
+    moved = np.stack([gap[name][:, position] for name, position in start.places])
+    covariance = start.factor @ start.factor.T
+    assert len(start.places) >= 2
+    assert_allclose(moved @ moved.T, covariance, rtol=1e-7, atol=1e-10 * np.abs(covariance).max())
+    for name, sd in start.sds.items():
+        move = np.log(case.steps[name] / case.middle[name].isel(draw=0)).to_numpy().reshape(dim, -1)
+        assert_allclose(np.sqrt(np.sum(move**2, axis=0)), np.ravel(sd), rtol=1e-9)
+
+
+def test_a_start_outside_the_support_falls_back():
+    with pm.Model() as model:
+        pm.Uniform("x", 0.0, 1.0)
+        pm.HalfNormal("s", shape=2)
+    seen = _Whitened(model, Start({"x": np.array(3.0), "s": np.array([-1.0, 2.0])}))
+    draws = put_back(seen, np.zeros((1, 3)))
+    assert_allclose(draws["x"], 0.5)  # where PyMC itself starts a uniform
+    assert_allclose(draws["s"].to_numpy()[0, 0], [1.0, 2.0])
+    assert np.isfinite(seen.model.compile_logp(mode=PLAIN)({"z": np.zeros(3)}))
