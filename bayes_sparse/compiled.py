@@ -32,7 +32,9 @@ _NOT_ELEMENTWISE = ("BlasOpt", "local_usmm")
 _cache: dict[Hashable, Compiled] = {}
 
 
-def compile_pointwise(key: Hashable, build: Callable[[], tuple[Variable, Variable, Sequence[Variable]]]) -> Compiled:
+def compile_pointwise(
+    key: Hashable, build: Callable[[], tuple[Variable, Variable, Sequence[Variable]]], derivatives: int = 3
+) -> Compiled:
     """Compile a log-density and its derivatives, or return the function compiled before under the same key.
 
     Parameters
@@ -42,23 +44,26 @@ def compile_pointwise(key: Hashable, build: Callable[[], tuple[Variable, Variabl
     build : callable
         Returns ``(l, eta, inputs)``: the log-density one term an observation, the predictor it depends on, and
         every other input in calling order. Called only when the key is new.
+    derivatives : int
+        How many.
 
     Returns
     -------
     callable
         ``f(eta, *inputs) -> [l, l', l'', l''']``, each of the length of eta.
     """
-    if key not in _cache:
-        _cache[key] = _compile(*build())
-    return _cache[key]
+    known = (key, derivatives)
+    if known not in _cache:
+        _cache[known] = _compile(*build(), derivatives)
+    return _cache[known]
 
 
-def _compile(density: Variable, eta: Variable, inputs: Sequence[Variable]) -> Compiled:
+def _compile(density: Variable, eta: Variable, inputs: Sequence[Variable], derivatives: int) -> Compiled:
     density = _without_checks(density)
     # Stabilise before differentiating: the gradient of log1p(-sigmoid(eta)) is 0/0 far out, that of -softplus is not.
     density = rewrite_graph(density, include=("canonicalize", "stabilize", "specialize"), exclude=_NOT_ELEMENTWISE)
     outputs = [density]
-    for _ in range(3):
+    for _ in range(derivatives):
         outputs.append(gradient(outputs[-1].sum(), eta, disconnected_inputs="ignore"))
     outputs = [pt.broadcast_arrays(out, eta)[0] for out in outputs]
     mode: Any = get_default_mode()  # type: ignore[no-untyped-call]

@@ -12,6 +12,7 @@ from bayes_sparse.approximations import Approximation, State
 from bayes_sparse.design import FloatArray
 from bayes_sparse.gaussian import Primal
 from bayes_sparse.limits import quick_enough, small_enough
+from bayes_sparse.problem import Problem
 from bayes_sparse.slot import Slot
 from bayes_sparse.subject import Subject
 
@@ -165,6 +166,9 @@ def log_likelihoods(
         eta = problem.predictor(w[some], state.index)
         if pointwise is not None:
             pointwise[some] = problem.log_densities(eta, theta[some])
+            if isinstance(problem, Problem) and not theta.shape[1]:  # the hyper-parameters are at their points already
+                log_p[some] = problem.total(pointwise[some])
+                continue
         log_p[some] = problem.log_joint(eta, np.broadcast_to(state.theta, (len(some), state.theta.size)))
     proper = state.alpha > 0
     log_p += 0.5 * np.sum(np.log(state.alpha[proper] / (2 * np.pi))) - 0.5 * w**2 @ state.alpha

@@ -275,7 +275,7 @@ def from_settings(stored: dict[str, Any]) -> Likelihood:
     return made
 
 
-def compiled(likelihood: Likelihood) -> Compiled:
+def compiled(likelihood: Likelihood, derivatives: int = 3) -> Compiled:
     """``f(eta, y, *log_nuisance) -> [l, l', l'', l''']``, compiled once a process and likelihood."""
 
     def build() -> tuple[Any, Any, list[Any]]:
@@ -284,4 +284,4 @@ def compiled(likelihood: Likelihood) -> Compiled:
         distribution, arguments = likelihood.distribution(eta, *(pt.exp(log) for log in logs))
         return pm.logp(distribution.dist(**arguments), y), eta, [y, *logs]
 
-    return compile_pointwise(("named", likelihood), build)
+    return compile_pointwise(("named", likelihood), build, derivatives)

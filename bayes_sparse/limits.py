@@ -7,7 +7,7 @@ import logging
 __all__ = ["quick_enough", "small_enough"]
 
 LARGEST_LOG_LIKELIHOOD = 200 * 2**20  # bytes
-MOST_LOG_DENSITIES = 10**8  # a few seconds
+MOST_LOG_DENSITIES = 5 * 10**7  # three seconds
 _log = logging.getLogger("bayes_sparse")
 
 

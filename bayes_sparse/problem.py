@@ -21,6 +21,8 @@ from bayes_sparse.sparse_design import AnyDesign
 
 __all__ = ["Problem"]
 
+_MANY = 3 * 10**6  # log densities that are worth compiling something for
+
 type Pointwise = Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]]
 
 
@@ -57,6 +59,8 @@ class Problem:
         is known.
     sigma : float or array (n,)
         Known noise of a normal likelihood with an empty theta.
+    value : callable, optional
+        ``value(eta, theta)`` gives l alone, where there is a quicker way than `pointwise`.
     """
 
     design: AnyDesign
@@ -71,6 +75,7 @@ class Problem:
     log_prior: Callable[[FloatArray], float] | None = None
     normal: bool = False
     sigma: float | FloatArray = 1.0
+    value: Callable[[FloatArray, FloatArray], FloatArray] | None = None
 
     def precisions(self, index: NDArray[np.intp], alpha: FloatArray, theta: FloatArray) -> FloatArray:
         """Precisions of the active columns: those given where free, those of the declaration where fixed."""
@@ -129,6 +134,8 @@ class Problem:
 
     def log_densities(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-likelihood of each observation, without the weights, for many draws of eta (S, n) and theta (S, k)."""
+        if not self.normal and self.value is not None and eta.size > _MANY:
+            return np.stack([self.value(*draw) for draw in zip(eta, theta, strict=True)])
         if not self.normal:
             return np.stack([self.pointwise(*draw)[0] for draw in zip(eta, theta, strict=True)])
         log_sigma = theta[:, :1] if theta.shape[1] else np.log(self.sigma)

@@ -1,4 +1,4 @@
-"""``python -m bayes_sparse.studies digits``: run a study, or go on with one that was stopped."""
+"""``python -m bayes_sparse.studies digits`` or ``calibration``: run a study, or go on with one that was stopped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bayes_sparse.studies.calibration import Settings, calibrate
+from bayes_sparse.studies.coverage import write_calibration
 from bayes_sparse.studies.digits import run
 from bayes_sparse.studies.pictures import draw
 from bayes_sparse.studies.plan import Plan
@@ -19,25 +21,31 @@ _EACH = 500  # digits of a class
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the command line asks for."""
     given = _parser().parse_args(arguments)
+    output = given.output or Path(f"{given.study}_study")
+    if given.study == "calibration":
+        found = calibrate(Settings(), given.data_sets, output / "data_sets", workers=given.workers)
+        sys.stdout.write(f"{write_calibration(found, output)}{output / 'calibration.png'}\n")
+        return
     for classes in [tuple(given.classes)] if given.classes else _PROBLEMS:
         digits = _EACH * len(classes) if given.digits is None else given.digits
         plan = Plan(classes=classes, digits=digits, skip=given.skip, folds=given.folds, pixels=not given.without_pixels)
-        results = run(plan, given.output, workers=given.workers)
-        sys.stdout.write(write_summary(plan, results, given.output))
-        for path in draw(plan, results, given.output):
+        results = run(plan, output, workers=given.workers)
+        sys.stdout.write(write_summary(plan, results, output))
+        for path in draw(plan, results, output):
             sys.stdout.write(f"{path}\n")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bayes_sparse.studies", description=__doc__)
-    parser.add_argument("study", choices=["digits"], help="which study")
+    parser.add_argument("study", choices=["digits", "calibration"], help="which study")
     parser.add_argument("--classes", type=int, nargs="+", help="digits to tell apart (default: 8 9, then 3 6 8 9)")
     parser.add_argument("--digits", type=int, help=f"how many in all (default: {_EACH} of each class)")
     parser.add_argument("--skip", type=int, default=0, help="how many of each class to pass over (default: none)")
     parser.add_argument("--folds", type=int, default=5, help="parts of the cross-validation (default: 5)")
     parser.add_argument("--without-pixels", action="store_true", help="shape features alone: most of the time is saved")
-    parser.add_argument("--workers", type=int, default=1, help="processes that compute features (default: 1)")
-    parser.add_argument("--output", type=Path, default=Path("digits_study"), help="folder of results and pictures")
+    parser.add_argument("--workers", type=int, default=1, help="processes that compute (default: 1)")
+    parser.add_argument("--data-sets", type=int, default=200, help="how many are simulated (calibration; default: 200)")
+    parser.add_argument("--output", type=Path, help="folder of results and pictures (default: digits_study ...)")
     return parser
 
 

@@ -1,0 +1,123 @@
+"""Simulation-based calibration: ranks of the truth are uniform under the exact posterior, and under no other."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import bernoulli, kstest, norm
+
+import bayes_sparse as bs
+from bayes_sparse.ladder import RUNGS
+from bayes_sparse.models import ARDGaussian
+from bayes_sparse.studies import calibration
+from bayes_sparse.studies.calibration import FITS, Settings, calibrate, quantities, simulated
+from bayes_sparse.studies.coverage import coverage, draw_calibration, uniformity
+from bayes_sparse.studies.ranks import band, chi_square, running_share, running_test
+
+KEPT = 99
+
+
+def toy_ranks(N, seed, shift=0.0, width=1.0):
+    """Normal mean with a normal prior and five observations: the posterior is known, and can be made wrong."""
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal(N)
+    mean_of_data = truth + rng.standard_normal(N) / np.sqrt(5)
+    mean, sd = 5 * mean_of_data / 6, 1 / np.sqrt(6)
+    draws = mean[:, None] + shift * sd + width * sd * rng.standard_normal((N, KEPT))
+    return np.sum(draws < truth[:, None], axis=1)
+
+
+def test_an_exact_posterior_passes_as_often_as_it_should():
+    p = np.array([[test(toy_ranks(200, seed), KEPT) for test in (chi_square, running_test)] for seed in range(300)])
+    for values in p.T:
+        # Uniform p-values, but for the steps of a discrete statistic.
+        assert kstest(values, "uniform").pvalue > 1e-3
+        assert np.mean(values < 0.05) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)
+
+
+@pytest.mark.parametrize("wrong", [{"shift": 0.5}, {"width": 0.6}, {"width": 1.6}])
+def test_a_wrong_posterior_is_caught(wrong):
+    for test in (running_test, chi_square):
+        assert max(test(toy_ranks(200, seed, **wrong), KEPT) for seed in range(5)) < 1e-2
+
+
+def test_a_band_holds_as_many_samples_as_it_says():
+    limits = band(200)
+    low, high = limits.limits(0.95)
+    rng = np.random.default_rng(1)
+    shares = np.array([running_share(rng.integers(0, KEPT + 1, 200), KEPT) for _ in range(4000)])
+    inside = np.mean(np.all((shares >= low) & (shares <= high), axis=1))
+    # Two Monte-Carlo errors, and counts that only change in steps.
+    assert 0.95 - 4 * np.sqrt(0.95 * 0.05 / 4000) < inside < 0.975
+
+
+def test_ranks_that_fit_no_bins_are_refused():
+    with pytest.raises(ValueError, match="keep 20 k - 1 draws"):
+        chi_square(np.arange(10), 100)
+    with pytest.raises(ValueError, match="0 to 99"):
+        running_test(np.array([100]), KEPT)
+
+
+def test_the_simulation_is_the_prior_of_the_model():
+    settings = Settings(new_rows=1)
+    truths = np.array([simulated(settings, number).truth for number in range(500)])
+    names = quantities(settings)
+    values = dict(zip(names, truths.T, strict=True))
+    # Weights are Student's t of 4 degrees and scale 1, precisions Gamma(2, 2), the bias standard normal; one class
+    # alone, hardly ever seen, is left out.
+    for name in names:
+        law = {"w": ("t", (4,)), "l": ("gamma", (2, 0, 0.5)), "b": (norm.cdf, ())}[name[0]]
+        if name != "log likelihood":
+            drawn = np.exp(values[name]) if name.startswith("log") else values[name]
+            assert kstest(drawn, *law).pvalue > 1e-3
+
+
+def without_sampling(settings, data, seed):
+    """The rungs that need no NUTS, in the places of all."""
+    model, given = ARDGaussian(bias_sd=settings.bias_sd), (data.X, data.y)
+    same = {"likelihood": "bernoulli", "basis": bs.basis.linear(standardise=False), "random_seed": seed}
+    rungs = bs.ladder(model, given, hyper=settings.hyper, rungs=RUNGS[:2], draws=2000, chains=1, **same)
+    return [rungs["approximation"], rungs["plug_in"], *[rungs["approximation"]] * 3]
+
+
+def test_data_sets_are_judged_once_and_rightly(tmp_path, monkeypatch):
+    settings = Settings(rows=40, columns=2, new_rows=500)
+    monkeypatch.setattr(calibration, "_fitted", without_sampling)
+    found = calibrate(settings, 3, tmp_path, progressbar=False)
+    for number in range(3):
+        data = simulated(settings, number)
+        tree = without_sampling(settings, data, number)[0]
+        evidence = tree["evidence"]
+        mean, sd = (np.append(evidence[a], evidence[b]) for a, b in (("mean", "bias"), ("sd", "bias_sd")))
+        exact = norm.cdf((data.truth[:3] - mean) / sd)
+        one = found.sel(fit="approximation").isel(data_set=number, quantity=slice(3))
+        # Four standard errors of a share of 2000 draws, and of 99.
+        assert np.all(np.abs(one["below"] - exact) < 4 * 0.5 / np.sqrt(2000))
+        assert np.all(np.abs(one["rank"] / KEPT - exact) < 4 * 0.5 / np.sqrt(KEPT))
+        at_truth = np.append(data.truth[:2], data.truth[2])
+        eta = np.column_stack([data.X, np.ones(40)]) @ at_truth
+        assert np.isclose(data.truth[-1], bernoulli.logpmf(data.y, expit(eta)).sum())
+        p = bs.predict(tree, data.new_X)["probability"].to_numpy()[:, 1]
+        assert np.isclose(found["score"].sel(fit="approximation")[number], bernoulli.logpmf(data.new_y, p).mean())
+        assert np.isclose(found["promised"].sel(fit="approximation")[number], -bernoulli.entropy(p).mean())
+    table = coverage(found)
+    assert np.all(table.loc["plug_in", ["w 50%", "w 90%", "bias 50%", "bias 90%"]] == 0)
+    assert len(draw_calibration(found).axes) == len(FITS) - 1
+
+    monkeypatch.setattr(calibration, "_fitted", None)  # a second run reads what is stored
+    assert calibrate(settings, 3, tmp_path, progressbar=False).identical(found)
+
+
+@pytest.mark.slow
+def test_everything_sampled_is_calibrated(tmp_path):
+    """200 data sets. All eight quantities pass two tests at 1e-3 in all: a false alarm once in a thousand seeds."""
+    found = calibrate(Settings(), 200, tmp_path, progressbar=False)
+    p = uniformity(found)
+    assert len(p) == 8
+    assert p.to_numpy().min() > 1e-3 / p.size, p
+    table = coverage(found)
+    for share, level in (("w 50%", 0.5), ("w 90%", 0.9), ("bias 50%", 0.5), ("bias 90%", 0.9)):
+        assert abs(table.loc["full", share] - level) < 3.5 * table.loc["full", f"{share} se"]
+    # What is conditional on estimated precisions is too sure of the weights, and the pruning default more so.
+    assert table.loc["approximation", "w 90%"] < table.loc["full", "w 90%"]
+    assert table.loc["default", "w 90%"] < table.loc["approximation", "w 90%"]
+    assert np.all(table.loc["plug_in", ["w 50%", "w 90%"]] == 0)
