@@ -30,7 +30,7 @@ from bayes_sparse.tree import nuts_tree, versions
 
 __all__ = ["full_of_declared", "full_tree"]
 
-_DETERMINED = 0.5  # share of a weight's variance that the data took away
+_HALF = 0.5  # of the variance of a direction taken away by the data
 _log = logging.getLogger("bayes_sparse")
 
 
@@ -53,7 +53,7 @@ def full_tree(
             )
     started = time.perf_counter()
     found = _near(subject, model, method, hyper, prepared.likelihood.name) if method.warm else None
-    centred = _centred(model, method, found)
+    centred = _centred(model, method, found, hyper)
     declaration = model.declare(prepared, hyper, centred=centred)
     sampled, told = _sampled(declaration, found, sampling, centred)
     told |= {"hyper": list(hyper or ()), "seconds": time.perf_counter() - started}
@@ -97,20 +97,24 @@ def _near(subject: Subject, model: Any, method: NUTS, hyper: tuple[float, float]
         return find(subject, model, chosen, hyper, 0.0 if chosen.family != "path" else "auto", False)
 
 
-def _centred(model: Any, method: NUTS, found: Found | None) -> Centred:
-    """Which weights are declared as they are: those that the data determine rather than the prior."""
+def _centred(model: Any, method: NUTS, found: Found | None, hyper: tuple[float, float] | None) -> Centred:
+    """Which weights are declared as they are: those about which the data say more than the hyper-prior does.
+
+    Elsewhere a weight may be small together with its scale, and the funnel that this makes is gone in units of the
+    scale.
+    """
     if model.prior == "jeffreys":  # one scale for all weights is known well enough
         return True if method.centred == "auto" else method.centred
     if method.centred != "auto" or found is None:
         return method.centred is True
-    if isinstance(found.outcome, EigenOutcome):
-        return found.outcome.gamma[: model.directions] > _DETERMINED
-    if isinstance(found.outcome, PathOutcome):
+    if isinstance(found.outcome, EigenOutcome):  # its hyper-prior is in units of what the data say
+        return found.outcome.gamma[: model.directions] > _HALF
+    if isinstance(found.outcome, PathOutcome) or hyper is None:
         return False
-    determined = np.zeros(found.subject.M, dtype=bool)
-    state = found.outcome.state
-    determined[state.index[(state.index < len(determined)) & (state.gamma > _DETERMINED)]] = True
-    return determined
+    state, informed = found.outcome.state, np.zeros(found.subject.M, dtype=bool)
+    inside = state.index < len(informed)
+    informed[state.index[inside]] = (1 / state.variance - state.alpha > hyper[0] / hyper[1])[inside]
+    return informed
 
 
 def _sampled(

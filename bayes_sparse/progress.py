@@ -52,7 +52,7 @@ class FitProgress:
             return
         if self._bar is None:
             columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True), refresh_per_second=5)
+            self._bar = Progress(*columns, console=Console(stderr=True, force_jupyter=False), refresh_per_second=5)
             self._bar.add_task(self._title)
             self._bar.start()
         self._bar.update(self._bar.task_ids[0], description=text)

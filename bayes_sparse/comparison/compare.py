@@ -156,7 +156,8 @@ def compare_knowing(
     summary = summary_of(named, chosen, aligned, parameters, relevant)
     summary = pd.concat([summary, evidences(named, notes), elpd, score_columns(named, chosen, rows, notes)], axis=1)
     judged = diagnoses[chosen] if chosen in diagnoses else diagnosed(named[chosen], model, notes)
-    said = verdict_of(summary, parameters, relevant, chosen, judged)
+    held = {name: tuple(own.kept[own.weight].tolist()) for name, own in aligned.items()}
+    said = verdict_of(summary, parameters, held, chosen, judged)
     return Comparison(
         chosen, parameters, summary, agreement(relevant, aligned, terms), relevant, table, said, tuple(notes)
     )

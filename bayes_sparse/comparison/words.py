@@ -11,14 +11,21 @@ __all__ = ["verdict_of"]
 
 
 def verdict_of(
-    summary: pd.DataFrame, parameters: pd.DataFrame, relevant: pd.DataFrame, reference: str, diagnosis: Any
+    summary: pd.DataFrame,
+    parameters: pd.DataFrame,
+    held: dict[str, tuple[bool, ...]],
+    reference: str,
+    diagnosis: Any,
 ) -> str:
-    """How far each tree is from the reference, how much faster it was, and whether the reference can be trusted."""
+    """How far each tree is from the reference, how much faster it was, and whether the reference can be trusted.
+
+    ``held`` says which parameters each tree has not pruned.
+    """
     sentences = [f"Measured against {reference!r} ({summary['kind'][reference]!s})."]
     measured = [name for name in summary.index if name in parameters.index.get_level_values("tree")]
     sentences += [_of_tree(name, summary["speed_up"][name], parameters.xs(name, level="tree")) for name in measured]
     sentences += [_of_noise(parameters), _of_scores(summary, reference), _of_reference(reference, diagnosis)]
-    sentences.append(_of_evidences(summary, relevant))
+    sentences.append(_of_evidences(summary, held))
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -84,12 +91,12 @@ def _of_reference(reference: str, diagnosis: Any) -> str:
     return f"{reference!r} itself is not to be trusted, so neither is its distance from the others: {diagnosis.verdict}"
 
 
-def _of_evidences(summary: pd.DataFrame, relevant: pd.DataFrame) -> str:
+def _of_evidences(summary: pd.DataFrame, held: dict[str, tuple[bool, ...]]) -> str:
     """Why log evidences of different kinds are not ranked."""
     known = summary[summary["log_evidence_kind"] != "none"]
     kinds = list(dict.fromkeys(known["log_evidence_kind"]))
     given = list(dict.fromkeys(_given(text) for text in known["log_evidence_given"]))
-    kept = {tuple(relevant[name]) for name in known.index if name in relevant}
+    kept = {held[name] for name in known.index if name in held}
     reasons = [f"computed in different ways ({'; '.join(kinds)})"] if len(kinds) > 1 else []
     reasons += [f"given different things ({'; '.join(given)})"] if len(given) > 1 else []
     reasons += ["of different terms"] if len(kept) > 1 else []

@@ -11,7 +11,7 @@ from bayes_sparse.settings import count, positive
 
 __all__ = ["NUTS"]
 
-_COLD, _WARM, _WARM_AT_ALPHA = 1000, 500, 150  # warm-up steps that were found to be enough
+_WHOLE, _AT_ALPHA = 1000, 150  # warm-up steps that were found to be enough
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class NUTS:
         ``"auto"`` is nutpie where it is installed.
     centred : "auto" or bool
         Parametrisation of the weights where everything is sampled: ``w`` itself or ``w`` in units of its prior's sd,
-        which suits weights that only the prior holds. ``"auto"`` takes the former where the fit at the start says that
-        the data determine a weight, the latter for all others.
+        which suits weights that may be small together with their scale. ``"auto"`` takes the former where the fit at
+        the start says that the data know more of a weight than the hyper-prior, the latter for all others.
     tune : int, optional
-        Warm-up steps a chain; None for 1000 from a cold start, 500 from an evidence fit, 150 with a condition.
+        Warm-up steps a chain; None for 1000, or 150 with a condition and a warm start.
     target_accept : float
         Higher than PyMC's default where everything is sampled: sparse priors have narrow corners. None for 0.95, or 0.8
         with a condition.
@@ -70,13 +70,13 @@ class NUTS:
         sample_kwargs: dict[str, Any] | None,
     ) -> Sampling:
         """How to sample."""
-        warm = _WARM_AT_ALPHA if self.condition else _WARM
+        usual = _AT_ALPHA if self.condition and self.warm else _WHOLE
         more = copy.deepcopy(sample_kwargs or {})  # PyMC writes into what it is given
         given = {name: more.pop(name) for name in ("tune", "target_accept") if name in more}
         own = replace(self, **given) if given else self
         return Sampling(
             draws=count("draws", draws, 1),
-            tune=own.tune if own.tune is not None else (warm if self.warm else _COLD),
+            tune=own.tune if own.tune is not None else usual,
             chains=chains,
             target_accept=own.target_accept if own.target_accept is not None else (0.8 if self.condition else 0.95),
             sampler=choose_sampler(self.sampler),

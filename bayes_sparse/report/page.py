@@ -65,6 +65,7 @@ def report(
     data: Any = None,
     target: str | None = None,
     model: pm.Model | None = None,
+    progressbar: bool = True,
 ) -> Path:
     """Write a page about a fit, or about several side by side, as one HTML file that needs no network.
 
@@ -82,6 +83,8 @@ def report(
         Name of their target column.
     model : pymc.Model, optional
         Your own model, when the trees came from one.
+    progressbar : bool
+        Show what is being written.
 
     Returns
     -------
@@ -89,7 +92,7 @@ def report(
         The file.
     """
     place = _checked(path)
-    with FitProgress("Writing the report", True) as progress:
+    with FitProgress("Writing the report", progressbar) as progress:
         material = Material(
             read_trees(trees), data, target, model, say=lambda words: progress.say(f"Writing the report: {words}")
         )
