@@ -137,7 +137,7 @@ def test_no_draws_are_refused():
 @pytest.mark.parametrize(
     ("settings", "tune", "target_accept"),
     [
-        ({}, 500, 0.95),
+        ({}, 1000, 0.95),
         ({"warm": False}, 1000, 0.95),
         ({"condition": "alpha"}, 150, 0.8),
         ({"condition": "alpha", "warm": False}, 1000, 0.8),
