@@ -236,7 +236,16 @@ def test_plain_nuts_says_which_prior_stands_in(messages, monkeypatch):
 
     monkeypatch.setattr("bayes_sparse.full.sample_model", stop)
     with pytest.raises(Stop) as stopped:
-        bs.fit("ard_gaussian", (X, Y), method="nuts", draws=7, chains=3, random_seed=1, sample_kwargs={"cores": 1})
+        bs.fit(
+            "ard_gaussian",
+            (X, Y),
+            method="nuts",
+            centred=False,
+            draws=7,
+            chains=3,
+            random_seed=1,
+            sample_kwargs={"cores": 1},
+        )
     model, start, sampling = stopped.value.args
     assert (sampling.draws, sampling.chains, sampling.random_seed, sampling.progressbar) == (7, 3, 1, True)
     assert sampling.more == {"cores": 1}
