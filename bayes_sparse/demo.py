@@ -53,8 +53,8 @@ def main(folder: str = "demo_output") -> Path:
         diagnosis = bs.diagnose(tree)
     _report(console, tree, predicted, test, seconds)
     console.print(diagnosis.verdict, soft_wrap=True)
-    console.print("Now NUTS of the same model: at the precisions found, then everything, 4 chains of 500 draws.")
-    same: dict[str, Any] = {"target": "target", "method": "nuts", "draws": 500, "random_seed": 0}
+    console.print("Now NUTS of the same model: at the precisions found, then everything, 4 chains of 300 draws.")
+    same: dict[str, Any] = {"target": "target", "method": "nuts", "draws": 300, "random_seed": 0}
     fits = {
         "evidence": tree,
         "NUTS at alpha*": bs.fit("ard_gaussian", train, condition="alpha", **same),
