@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # read when numpy is first imported, so before anything else here
@@ -18,6 +19,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("fixed")
+
+
+@pytest.fixture(autouse=True)
+def no_pictures_left_open():
+    """A test's figures are its own: pyplot keeps them all, and warns when they are many."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture
