@@ -30,10 +30,10 @@ from bayes_sparse.fit import fit
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
 from bayes_sparse.moments import with_moments
+from bayes_sparse.rung import RUNGS
 
-__all__ = ["RUNGS", "ladder"]
+__all__ = ["ladder"]
 
-RUNGS = ("plug_in", "approximation", "conditional", "full")
 _log = logging.getLogger("bayes_sparse")
 
 

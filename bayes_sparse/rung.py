@@ -7,9 +7,11 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
-__all__ = ["Rung", "rung_of", "was_sampled"]
+__all__ = ["RUNGS", "Rung", "rung_of", "was_sampled"]
 
 type Rung = Literal["plug_in", "approximation", "conditional", "full"]
+
+RUNGS: tuple[Rung, ...] = ("plug_in", "approximation", "conditional", "full")  # from the least exact to the most
 
 
 def was_sampled(tree: xr.DataTree) -> bool:
@@ -21,5 +23,6 @@ def rung_of(tree: xr.DataTree) -> Rung:
     """The rung of a fit."""
     if was_sampled(tree):
         return "conditional" if tree["posterior"].attrs.get("condition") else "full"
-    evidence = tree["evidence"]
-    return "plug_in" if not np.any(evidence["covariance_factor"].to_numpy()) else "approximation"
+    if "posterior" not in tree.children and not np.any(tree["evidence"]["covariance_factor"].to_numpy()):
+        return "plug_in"
+    return "approximation"

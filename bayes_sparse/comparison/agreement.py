@@ -9,8 +9,8 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import spearmanr
 
-from bayes_sparse.comparison.kinds import kind_of
 from bayes_sparse.comparison.marginals import Marginals
+from bayes_sparse.rung import rung_of
 
 __all__ = ["agreement", "prunes", "relevant_terms"]
 
@@ -23,7 +23,7 @@ def prunes(tree: xr.DataTree) -> bool:
     NUTS of everything cannot, nor can one-step methods, nor those with a proper prior on the precisions, under which
     none is ever infinite, but for several classes, where useless terms are deleted all the same.
     """
-    if kind_of(tree) == "full" or "direction" in tree["evidence"].dims:
+    if rung_of(tree) == "full" or "direction" in tree["evidence"].dims:
         return False
     hyper = np.ravel(tree["evidence"].attrs.get("hyper", ()))
     return len(hyper) < 2 or not hyper[1] > 0 or "of_class" in tree["evidence"].coords

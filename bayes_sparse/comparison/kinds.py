@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from bayes_sparse.data import in_words
 from bayes_sparse.diagnose import is_corrected
-from bayes_sparse.rung import was_sampled
+from bayes_sparse.rung import RUNGS, rung_of
 
 __all__ = [
-    "Kind",
     "checked_trees",
     "chosen_reference",
     "described",
     "holds_data",
-    "kind_of",
     "seconds_of",
     "settings_of",
 ]
-
-type Kind = Literal["plug-in", "evidence", "conditional", "full"]
-
-_EXACTNESS: tuple[Kind, ...] = ("plug-in", "evidence", "conditional", "full")
 
 
 def settings_of(tree: xr.DataTree) -> dict[str, Any]:
@@ -35,21 +29,12 @@ def settings_of(tree: xr.DataTree) -> dict[str, Any]:
     return settings
 
 
-def kind_of(tree: xr.DataTree) -> Kind:
-    """Which rung of the ladder a tree stands on."""
-    if was_sampled(tree):
-        return "conditional" if tree["posterior"].attrs.get("condition") else "full"
-    if "posterior" not in tree.children and not np.any(tree["evidence"]["covariance_factor"].to_numpy()):
-        return "plug-in"
-    return "evidence"
-
-
 def described(tree: xr.DataTree) -> str:
     """The kind in words."""
-    kind = kind_of(tree)
+    kind = rung_of(tree)
     if kind == "full":
         return "NUTS, everything"
-    if kind == "plug-in":
+    if kind == "plug_in":
         return "plug-in"
     attributes = tree["evidence"].attrs
     at = "lambda*" if attributes.get("prior") == "jeffreys" else "alpha*"
@@ -134,7 +119,7 @@ def _observed(tree: xr.DataTree, key: str) -> tuple[str, xr.DataArray]:
 def chosen_reference(trees: dict[str, xr.DataTree], reference: str | None) -> str:
     """The tree asked for, or the most exact one: NUTS of everything before NUTS at alpha* before the others."""
     if reference is None:
-        return max(trees, key=lambda name: _EXACTNESS.index(kind_of(trees[name])))
+        return max(trees, key=lambda name: RUNGS.index(rung_of(trees[name])))
     if reference not in trees:
         raise ValueError(f"There is no tree {reference!r} to be the reference; there are {in_words(trees)}.")
     return reference

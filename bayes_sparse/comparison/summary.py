@@ -12,7 +12,7 @@ import pymc as pm
 import xarray as xr
 
 from bayes_sparse.comparison.held_out import HeldOut, log_scores
-from bayes_sparse.comparison.kinds import described, kind_of, seconds_of
+from bayes_sparse.comparison.kinds import described, seconds_of
 from bayes_sparse.comparison.marginals import Marginals
 from bayes_sparse.data import in_words
 from bayes_sparse.diagnose import diagnose
@@ -148,5 +148,5 @@ def diagnosed(tree: xr.DataTree, model: pm.Model | None, notes: list[str]) -> An
     try:
         return diagnose(tree, None if was_sampled(tree) else model)
     except ValueError as reason:
-        notes.append(f"The reference ({kind_of(tree)}) could not be checked: {reason}")
+        notes.append(f"The reference ({described(tree)}) could not be checked: {reason}")
         return None

@@ -25,10 +25,11 @@ from scipy.special import expit, log_expit
 from bayes_sparse.basis import linear
 from bayes_sparse.design import FloatArray, IntArray
 from bayes_sparse.fit import fit
-from bayes_sparse.ladder import RUNGS, ladder
+from bayes_sparse.ladder import ladder
 from bayes_sparse.models import ARDGaussian
 from bayes_sparse.predict import predict
 from bayes_sparse.relevance import unpruned
+from bayes_sparse.rung import RUNGS
 from bayes_sparse.studies.stored import Answer, Task, Workers, answers
 
 __all__ = ["FITS", "Settings", "Simulated", "calibrate", "judged", "quantities", "simulated"]

@@ -6,8 +6,8 @@ from scipy.special import expit
 from scipy.stats import bernoulli, kstest, norm
 
 import bayes_sparse as bs
-from bayes_sparse.ladder import RUNGS
 from bayes_sparse.models import ARDGaussian
+from bayes_sparse.rung import RUNGS
 from bayes_sparse.studies import calibration
 from bayes_sparse.studies.calibration import FITS, Settings, calibrate, quantities, simulated
 from bayes_sparse.studies.coverage import coverage, draw_calibration, uniformity
