@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import logging as _logging
 
-from bayes_sparse import basis, datasets, likelihoods, methods, models
-from bayes_sparse.comparison import Comparison, compare, plot_compare, plot_sensitivity
-from bayes_sparse.correct import correct
-from bayes_sparse.diagnose import Diagnosis, SamplingDiagnosis, diagnose
-from bayes_sparse.fit import fit
-from bayes_sparse.l1.plots import plot_cv, plot_path
-from bayes_sparse.ladder import ladder
-from bayes_sparse.log_evidence import LogEvidence, log_evidence
-from bayes_sparse.loo import loo
-from bayes_sparse.one_step.plots import plot_evidence_1d, plot_spectrum
-from bayes_sparse.plots import plot_curve, plot_history, plot_relevance
-from bayes_sparse.predict import predict
-from bayes_sparse.relevance import relevance, unpruned
+from bayes_sparse import datasets, methods, models
+from bayes_sparse.common.warnings import FitWarning
+from bayes_sparse.fitting.fit import fit
+from bayes_sparse.inputs import basis, likelihoods
+from bayes_sparse.refits.ladder import ladder
+from bayes_sparse.refits.selection import plot_selection, selection_path
+from bayes_sparse.refits.sensitivity import Sensitivity, sensitivity
+from bayes_sparse.refits.sensitivity_plot import plot_sensitivity
 from bayes_sparse.report import report
-from bayes_sparse.selection import plot_selection, selection_path
-from bayes_sparse.sensitivity import Sensitivity, sensitivity
-from bayes_sparse.told import FitWarning
+from bayes_sparse.results.comparison import Comparison, compare, plot_compare
+from bayes_sparse.results.correct import correct
+from bayes_sparse.results.diagnose import Diagnosis, SamplingDiagnosis, diagnose
+from bayes_sparse.results.log_evidence import LogEvidence, log_evidence
+from bayes_sparse.results.loo import loo
+from bayes_sparse.results.plots.fits import plot_curve, plot_history, plot_relevance
+from bayes_sparse.results.plots.l1_path import plot_cv, plot_path
+from bayes_sparse.results.plots.one_step import plot_evidence_1d, plot_spectrum
+from bayes_sparse.results.predict.predict import predict
+from bayes_sparse.results.relevance import relevance, unpruned
 
 __all__ = [
     "Comparison",

@@ -16,15 +16,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ARDRegression
 
 import bayes_sparse as bs
-from bayes_sparse.approximations import approximate
-from bayes_sparse.ascent import Ascent
-from bayes_sparse.design import Design
-from bayes_sparse.l1.columns import Columns
-from bayes_sparse.l1.lasso import Lasso
-from bayes_sparse.likelihoods import bernoulli, compiled
-from bayes_sparse.objective import Objective
-from bayes_sparse.prepare import prepare
-from bayes_sparse.problem import Problem
+from bayes_sparse.inference.approximations import approximate
+from bayes_sparse.inference.evidence.ascent import Ascent
+from bayes_sparse.inference.evidence.objective import Objective
+from bayes_sparse.inference.l1.columns import Columns
+from bayes_sparse.inference.l1.lasso import Lasso
+from bayes_sparse.inputs.likelihoods import bernoulli, compiled
+from bayes_sparse.inputs.prepare import prepare
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
 
 
 def ours(X: Any, y: Any, model: str = "ard_gaussian", **settings: Any) -> Callable[[], Any]:

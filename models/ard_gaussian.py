@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 
 import pymc as pm
 
+from bayes_sparse.inputs.named_model import Centred, bias_sd, named_subject, normal_weights, observe, standardised
+from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.models.student_multinomial import StudentMultinomial
-from bayes_sparse.named import Centred, bias_sd, named_subject, normal_weights, observe, standardised
-from bayes_sparse.prepare import Prepared
-from bayes_sparse.subject import Subject
+from bayes_sparse.problem.subject import Subject
 
 __all__ = ["ARDGaussian"]
 

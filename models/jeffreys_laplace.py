@@ -24,9 +24,9 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayes_sparse.named import bias_sd, kept_precision, named_subject, observe, standardised
-from bayes_sparse.prepare import Prepared
-from bayes_sparse.subject import Subject
+from bayes_sparse.inputs.named_model import bias_sd, kept_precision, named_subject, observe, standardised
+from bayes_sparse.inputs.prepare import Prepared
+from bayes_sparse.problem.subject import Subject
 
 __all__ = ["JeffreysLaplace"]
 

@@ -23,10 +23,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pymc as pm
 
-from bayes_sparse.named import Centred, named_subject, scaled
-from bayes_sparse.one_step.declaration import declare_eigen, directions_of
-from bayes_sparse.prepare import Prepared
-from bayes_sparse.subject import Subject
+from bayes_sparse.inputs.named_model import Centred, named_subject, scaled
+from bayes_sparse.inputs.prepare import Prepared
+from bayes_sparse.models._eigen import declare_eigen, directions_of
+from bayes_sparse.problem.subject import Subject
 
 __all__ = ["LaplaceEigen"]
 

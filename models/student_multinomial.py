@@ -21,7 +21,7 @@ from typing import ClassVar
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayes_sparse.named import (
+from bayes_sparse.inputs.named_model import (
     Centred,
     bias_sd,
     class_slices,
@@ -31,8 +31,8 @@ from bayes_sparse.named import (
     standardised,
     weight_names,
 )
-from bayes_sparse.prepare import Prepared
-from bayes_sparse.subject import Subject
+from bayes_sparse.inputs.prepare import Prepared
+from bayes_sparse.problem.subject import Subject
 
 __all__ = ["StudentMultinomial"]
 

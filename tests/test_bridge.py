@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayes_sparse.bridge import bridge_sampling
+from bayes_sparse.results.bridge import bridge_sampling
 
 CONSTANT = 137.25  # nats added to every log density
 SKEW = stats.gumbel_r(0.3, 0.8)

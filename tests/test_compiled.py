@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
-from bayes_sparse import compiled as module
-from bayes_sparse.compiled import compile_pointwise
-from bayes_sparse.likelihoods import bernoulli, compiled, poisson
+from bayes_sparse.inputs import compiled as module
+from bayes_sparse.inputs.compiled import compile_pointwise
+from bayes_sparse.inputs.likelihoods import bernoulli, compiled, poisson
 
 
 def exponential():

@@ -10,10 +10,10 @@ from scipy import stats
 from scipy.special import expit, log_expit
 
 import bayes_sparse as bs
-from bayes_sparse.correct import correct
-from bayes_sparse.diagnose import diagnose
-from bayes_sparse.importance import importance
-from bayes_sparse.log_target import coordinate_draws, log_densities
+from bayes_sparse.results.correct import correct
+from bayes_sparse.results.diagnose import diagnose
+from bayes_sparse.results.importance import importance
+from bayes_sparse.results.log_target import coordinate_draws, log_densities
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((30, 4)) * [1.0, 3.0, 0.5, 1.0] + [0.0, 2.0, 0.0, 0.0]

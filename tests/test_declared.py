@@ -10,8 +10,8 @@ import pytest
 from pytensor.compile.mode import Mode
 
 import bayes_sparse as bs
-from bayes_sparse import declared
-from bayes_sparse.prepare import prepare
+from bayes_sparse.inputs.pm_model import declared
+from bayes_sparse.inputs.prepare import prepare
 
 RNG = np.random.default_rng(71)
 N, P = 80, 4

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
-from bayes_sparse import design as module
-from bayes_sparse.design import Design, column_moments
+from bayes_sparse.problem.design import Design, column_moments
+from bayes_sparse.problem.problem import design as module
 
 N, M, Q = 331, 7, 2  # 331 rows: several blocks of 64 and a short last one
 

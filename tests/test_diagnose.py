@@ -9,9 +9,9 @@ from scipy import stats
 from scipy.special import log_expit, log_softmax, logsumexp
 
 import bayes_sparse as bs
-from bayes_sparse.diagnose import SamplingDiagnosis, diagnose
-from bayes_sparse.importance import importance
-from bayes_sparse.log_target import coordinate_draws, log_densities
+from bayes_sparse.results.diagnose import SamplingDiagnosis, diagnose
+from bayes_sparse.results.importance import importance
+from bayes_sparse.results.log_target import coordinate_draws, log_densities
 
 CLAUSE = "given the terms selected and alpha*; their own uncertainty is not checked."
 PLAIN = bs.basis.linear(standardise=False, bias=False)

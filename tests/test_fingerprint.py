@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.sparse import csc_array, csr_array
 
-from bayes_sparse.fingerprint import fingerprint
+from bayes_sparse.inputs.fingerprint import fingerprint
 
 VALUES = np.random.default_rng(0).standard_normal((6, 3))
 Y = np.arange(6.0)

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
-from bayes_sparse.forward import taken_up
+from bayes_sparse.results.forward import taken_up
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(120, 6)) @ (np.eye(6) + 0.6 * RNG.random((6, 6))) * [1.0, 1e4, 1e-4, 1.0, 1.0, 1.0]

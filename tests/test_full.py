@@ -117,7 +117,7 @@ def test_nutpie_samples_the_same_posterior(warm):
 def uncompiled(monkeypatch):
     """No C compiler for a handful of draws."""
     mode = Mode(linker="py", optimizer="fast_run").excluding("fusion")
-    monkeypatch.setattr("bayes_sparse.sampling.model._in_c", lambda: {"mode": mode})
+    monkeypatch.setattr("bayes_sparse.fitting.nuts.model._in_c", lambda: {"mode": mode})
 
 
 def test_bounds_that_exclude_the_lambda_of_the_start(uncompiled):
@@ -169,7 +169,7 @@ def test_a_model_that_no_evidence_method_fits_starts_cold(messages, uncompiled):
 
 
 def test_a_log_likelihood_too_large_to_store(monkeypatch, messages, uncompiled):
-    monkeypatch.setattr("bayes_sparse.limits.LARGEST_LOG_LIKELIHOOD", 8 * 2 * 5 * 40 - 1)
+    monkeypatch.setattr("bayes_sparse.common.storage.LARGEST_LOG_LIKELIHOOD", 8 * 2 * 5 * 40 - 1)
     tree = sampled(declared(), None, draws=5, tune=5, **SHALLOW)
     assert "log_likelihood" not in tree.children
     assert any("log-likelihood would take" in message for message in messages)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from bayes_sparse.gaussian import Dual, Primal, cholesky, weighted_gram
+from bayes_sparse.problem.gaussian import Dual, Primal, cholesky, weighted_gram
 
 
 def problem(n, k, seed=0):

@@ -8,8 +8,8 @@ from scipy import stats
 from scipy.special import expit
 
 import bayes_sparse as bs
+from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.models import JeffreysLaplace
-from bayes_sparse.prepare import prepare
 
 PLAIN = Mode(linker="py", optimizer=None)  # compiling a matrix product takes longer than all of these tests
 RNG = np.random.default_rng(17)

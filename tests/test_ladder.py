@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from pytensor.compile.mode import Mode
 
 import bayes_sparse as bs
-from bayes_sparse.fit import fit
-from bayes_sparse.rung import rung_of
+from bayes_sparse.fitting.fit import fit
+from bayes_sparse.trees.rung import rung_of
 
 RNG = np.random.default_rng(31)
 X = RNG.standard_normal((40, 2)) * [1.0, 20.0]
@@ -20,7 +20,7 @@ Y = 1.0 + X @ [1.0, -0.03] + 0.5 * RNG.standard_normal(40)
 SHORT = {"draws": 60, "chains": 2, "random_seed": 3, "sampler": "pymc", "progressbar": False}
 BRIEF = {"sample_kwargs": {"tune": 50, "cores": 1, "max_treedepth": 2, "early_max_treedepth": 2}}
 LOWER = ("plug_in", "approximation", "conditional")
-MODULE = importlib.import_module("bayes_sparse.ladder")  # the name in the package is the function
+MODULE = importlib.import_module("bayes_sparse.refits.ladder")  # the name in the package is the function
 
 
 def climb(data=(X, Y), model="ard_gaussian", **arguments):
@@ -33,7 +33,7 @@ def whole(tmp_path_factory):
     file = tmp_path_factory.mktemp("ladder") / "deep" / "ladder.nc"
     mode = Mode(linker="py", optimizer="fast_run").excluding("fusion")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bayes_sparse.sampling.model._in_c", lambda: {"mode": mode})
+        patch.setattr("bayes_sparse.fitting.nuts.model._in_c", lambda: {"mode": mode})
         return climb(store=file), file
 
 

@@ -8,8 +8,8 @@ from scipy import stats
 from scipy.special import expit
 
 from bayes_sparse import likelihoods
-from bayes_sparse.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
-from bayes_sparse.named import Pointwise
+from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
+from bayes_sparse.inputs.named_model import LikelihoodAtData
 
 
 def log_density(name, nu=4.0):
@@ -157,6 +157,6 @@ def test_the_value_alone_is_that_of_the_whole(name):
     """Many draws are judged by the value without its derivatives, compiled by itself."""
     likelihood, rng = likelihoods.resolve(name), np.random.default_rng(0)
     y = rng.integers(0, 2, size=50).astype(float)
-    pointwise = Pointwise(likelihood, y)
+    pointwise = LikelihoodAtData(likelihood, y)
     eta, theta = 3 * rng.standard_normal(50), rng.standard_normal(len(likelihood.nuisance))
     assert_allclose(pointwise.value(eta, theta), pointwise(eta, theta)[0], rtol=1e-12, atol=1e-14)

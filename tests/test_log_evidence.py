@@ -6,10 +6,10 @@ import xarray as xr
 from scipy import stats
 
 import bayes_sparse as bs
-from bayes_sparse.bridge import bridge_sampling
-from bayes_sparse.correct import correct
-from bayes_sparse.diagnose import diagnose
-from bayes_sparse.log_evidence import LogEvidence, log_evidence
+from bayes_sparse.results.bridge import bridge_sampling
+from bayes_sparse.results.correct import correct
+from bayes_sparse.results.diagnose import diagnose
+from bayes_sparse.results.log_evidence import LogEvidence, log_evidence
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((50, 3))

@@ -10,10 +10,10 @@ from scipy import stats
 from scipy.special import log_expit, logsumexp
 
 import bayes_sparse as bs
-from bayes_sparse import limits
-from bayes_sparse.correct import correct
-from bayes_sparse.log_target import log_densities
-from bayes_sparse.loo import loo
+from bayes_sparse.common import storage as limits
+from bayes_sparse.results.correct import correct
+from bayes_sparse.results.log_target import log_densities
+from bayes_sparse.results.loo import loo
 
 RNG = np.random.default_rng(13)
 X = RNG.standard_normal((60, 1))

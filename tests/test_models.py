@@ -8,7 +8,7 @@ import pytest
 from pytensor.compile.mode import Mode
 
 import bayes_sparse as bs
-from bayes_sparse.prepare import prepare
+from bayes_sparse.inputs.prepare import prepare
 
 PLAIN = Mode(linker="py", optimizer=None)  # compiling a matrix product takes longer than all of these tests
 RNG = np.random.default_rng(41)

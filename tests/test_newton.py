@@ -7,10 +7,10 @@ from scipy.optimize import minimize
 from scipy.special import expit, gammaln
 from sklearn.linear_model import LogisticRegression
 
-from bayes_sparse.design import Design
-from bayes_sparse.newton import climb
-from bayes_sparse.problem import Problem
-from bayes_sparse.surfaces import Linear
+from bayes_sparse.inference.newton import climb
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.surfaces import Linear
 
 NONE = np.empty(0)
 NU = 4.0

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayes_sparse.gaussian import Dual, Primal
-from bayes_sparse.objective import Objective
+from bayes_sparse.inference.evidence.objective import Objective
+from bayes_sparse.problem.gaussian import Dual, Primal
 
 RNG = np.random.default_rng(0)
 PHI, B, ALPHA = RNG.standard_normal((6, 4)), RNG.uniform(0.5, 2, 6), np.array([0.1, 1.0, 10.0, 3.0])

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 import bayes_sparse as bs
-from bayes_sparse import progress
-from bayes_sparse.progress import FitProgress
+from bayes_sparse.common import progress
+from bayes_sparse.common.progress import FitProgress
 
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((40, 5))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import bayes_sparse as bs
-from bayes_sparse import registry
+from bayes_sparse.common import registry
 
 
 @pytest.mark.parametrize("package", ["bayes_sparse.methods", "bayes_sparse.models"])

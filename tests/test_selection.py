@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import l1_min_c
 
 import bayes_sparse as bs
-from bayes_sparse import rankings
-from bayes_sparse.selection import path as selection
+from bayes_sparse.refits.selection import path as selection
+from bayes_sparse.refits.selection import rankings
 
 mpl.use("Agg")
 TRUE = ["x1", "x4", "x7"]

@@ -9,10 +9,10 @@ import pymc as pm
 import pytest
 
 import bayes_sparse as bs
-from bayes_sparse.comparison import compare, plot_sensitivity
-from bayes_sparse.sensitivity import Sensitivity, sensitivity
+from bayes_sparse.refits.sensitivity import Sensitivity, sensitivity
+from bayes_sparse.results.comparison import compare, plot_sensitivity
 
-module = importlib.import_module("bayes_sparse.sensitivity")  # the package has a function of that name
+module = importlib.import_module("bayes_sparse.refits.sensitivity")  # the package has a function of that name
 
 mpl.use("Agg")
 SETTINGS = [(0.0, 0.0), (0.5, 0.005), (2.0, 1.0)]

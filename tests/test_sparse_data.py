@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayes_sparse as bs
-from bayes_sparse import named
+from bayes_sparse.inputs import named_model as named
+from bayes_sparse.inputs.named_model import kept_precision, standardised
+from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.models import ARDGaussian
-from bayes_sparse.named import kept_precision, standardised
-from bayes_sparse.prepare import prepare
 
 RNG = np.random.default_rng(11)
 N, P = 120, 12

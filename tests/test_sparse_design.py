@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayes_sparse as bs
-from bayes_sparse import sparse_design as module
-from bayes_sparse.design import Design, column_moments
-from bayes_sparse.prepare import prepare
-from bayes_sparse.sparse_design import SparseDesign, as_csc, make_design, sparse_moments
+from bayes_sparse.inputs.prepare import prepare
+from bayes_sparse.problem.design import Design, column_moments
+from bayes_sparse.problem.problem import sparse_design as module
+from bayes_sparse.problem.sparse_design import SparseDesign, as_csc, make_design, sparse_moments
 
 FORMATS = ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"]
 DTYPES = [np.float64, np.float32, np.int64, np.int8, np.uint8, np.bool_]

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 import bayes_sparse as bs
 from bayes_sparse import basis as bases
-from bayes_sparse.prepare import prepare
+from bayes_sparse.inputs.prepare import prepare
 
 QUIET = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
 N, P = 90, 5

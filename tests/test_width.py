@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayes_sparse as bs
-from bayes_sparse import width as widths
-from bayes_sparse.approximations import approximate
+from bayes_sparse.fitting.verdict import FitWarning
+from bayes_sparse.inference.approximations import approximate
+from bayes_sparse.inference.evidence.objective import Objective
+from bayes_sparse.inputs import kernel_width as widths
+from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods.sequential import Sequential
-from bayes_sparse.objective import Objective
-from bayes_sparse.prepare import prepare
-from bayes_sparse.verdict import FitWarning
 
 LOW, HIGH = 0.1, 20.0
 STEP = np.log(HIGH / LOW) / 7  # between neighbours of the grid
@@ -220,7 +220,7 @@ def test_every_evidence_method_finds_a_width(method):
 
 
 def priced(evidence, n):
-    """The log evidence less the automatic price of n columns, as `bayes_sparse.smoothness` states it."""
+    """The log evidence less the automatic price of n columns, as `bayes_sparse.fitting.smoothness` states it."""
     price = np.log(n) - 0.5 * np.log(np.log(n))
     return evidence["log_evidence"].item() - price * evidence.attrs["degrees_of_freedom"]
 

@@ -12,11 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayes_sparse.design import FloatArray
-from bayes_sparse.l1.nuisance import best_theta
-from bayes_sparse.l1.outcome import PathOutcome
-from bayes_sparse.l1.path import Path, Point
-from bayes_sparse.outcome import Report
+from bayes_sparse.inference.evidence.outcome import Report
+from bayes_sparse.inference.l1.nuisance import best_theta
+from bayes_sparse.inference.l1.outcome import PathOutcome
+from bayes_sparse.inference.l1.path import Path, Point
+from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["CoordinateDescent"]
 

@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.design import FloatArray
-from bayes_sparse.folds import balanced_folds
-from bayes_sparse.l1.outcome import Found, PathOutcome
-from bayes_sparse.l1.path import Path
-from bayes_sparse.outcome import Report
-from bayes_sparse.settings import count, positive
+from bayes_sparse.common.checks import count, positive
+from bayes_sparse.inference.evidence.outcome import Report
+from bayes_sparse.inference.l1.outcome import Found, PathOutcome
+from bayes_sparse.inference.l1.path import Path
+from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.problem.folds import balanced_folds
 
 __all__ = ["CV"]
 

@@ -13,11 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayes_sparse.approximations import Approximation, State
-from bayes_sparse.classes import AnyProblem
-from bayes_sparse.design import FloatArray
-from bayes_sparse.fixed_point import iterate, noise_scale
-from bayes_sparse.outcome import Outcome, Report
+from bayes_sparse.inference.approximations import Approximation, State
+from bayes_sparse.inference.evidence.fixed_point import iterate, noise_scale
+from bayes_sparse.inference.evidence.outcome import Outcome, Report
+from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["EM"]
 

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayes_sparse.one_step.eigen import find_directions
-from bayes_sparse.one_step.expansion import check_expansion, check_ridge
-from bayes_sparse.one_step.finish import EigenOutcome, Prior, finish
-from bayes_sparse.outcome import Report
-from bayes_sparse.surfaces import Surface
+from bayes_sparse.inference.evidence.outcome import Report
+from bayes_sparse.inference.one_step.eigen import find_directions
+from bayes_sparse.inference.one_step.expansion import check_expansion, check_ridge
+from bayes_sparse.inference.one_step.finish import EigenOutcome, Prior, finish
+from bayes_sparse.problem.surfaces import Surface
 
 __all__ = ["FullMatrix"]
 

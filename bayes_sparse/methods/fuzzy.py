@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh, lapack
 
-from bayes_sparse.design import FloatArray
-from bayes_sparse.gaussian import weighted_gram
-from bayes_sparse.l1.nuisance import best_theta
-from bayes_sparse.l1.outcome import PathOutcome
-from bayes_sparse.l1.path import Path, Point
-from bayes_sparse.outcome import Report
-from bayes_sparse.settings import positive
+from bayes_sparse.common.checks import positive
+from bayes_sparse.inference.evidence.outcome import Report
+from bayes_sparse.inference.l1.nuisance import best_theta
+from bayes_sparse.inference.l1.outcome import PathOutcome
+from bayes_sparse.inference.l1.path import Path, Point
+from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.problem.gaussian import weighted_gram
 
 __all__ = ["Fuzzy"]
 

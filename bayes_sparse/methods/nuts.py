@@ -6,8 +6,8 @@ import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from bayes_sparse.sampling.settings import Sampling, choose_sampler
-from bayes_sparse.settings import count, positive
+from bayes_sparse.common.checks import count, positive
+from bayes_sparse.inference.sampling import Sampling, choose_sampler
 
 __all__ = ["NUTS"]
 

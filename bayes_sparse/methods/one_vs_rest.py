@@ -12,16 +12,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.linalg import block_diag
 
-from bayes_sparse.approximations import Approximation, State, approximate
-from bayes_sparse.classes import AnyProblem, ClassProblem
-from bayes_sparse.gaussian import Primal, cholesky
-from bayes_sparse.likelihoods import bernoulli
+from bayes_sparse.inference.approximations import Approximation, State, approximate
+from bayes_sparse.inference.evidence.outcome import Outcome, Report
 from bayes_sparse.methods.em import EM
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.sequential import Sequential
-from bayes_sparse.named import Pointwise
-from bayes_sparse.outcome import Outcome, Report
-from bayes_sparse.problem import Problem
+from bayes_sparse.problem.classes import AnyProblem, ClassProblem
+from bayes_sparse.problem.gaussian import Primal, cholesky
+from bayes_sparse.problem.problem import Problem
 
 __all__ = ["OneVsRest"]
 
@@ -75,6 +73,7 @@ class OneVsRest:
 
 
 def _against_the_rest(problem: ClassProblem, c: int) -> Problem:
+    assert problem.logistic is not None
     design, y = problem.design.designs[c], (problem.y == c).astype(float)
     own = np.flatnonzero(problem.design.owner == c)
     free = problem.free[own]
@@ -83,7 +82,7 @@ def _against_the_rest(problem: ClassProblem, c: int) -> Problem:
         y=y,
         free=free,
         fixed_precision=problem.precisions(own, np.zeros(len(own)), problem.theta)[~free],
-        pointwise=Pointwise(bernoulli(), y),
+        pointwise=problem.logistic(y),
         offset=np.zeros(design.n),
         weights=problem.weights,
     )

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bayes_sparse.l1.fixed_points import Solution, all_solutions, first_solution
-from bayes_sparse.l1.outcome import PathOutcome
-from bayes_sparse.l1.path import Path
-from bayes_sparse.outcome import Report
-from bayes_sparse.settings import positive
+from bayes_sparse.common.checks import positive
+from bayes_sparse.inference.evidence.outcome import Report
+from bayes_sparse.inference.l1.fixed_points import Solution, all_solutions, first_solution
+from bayes_sparse.inference.l1.outcome import PathOutcome
+from bayes_sparse.inference.l1.path import Path
 
 __all__ = ["Reweighted"]
 

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from bayes_sparse.design import FloatArray
+from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["band", "coverage", "ranks", "reliability"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bayes_sparse.design import FloatArray
-from bayes_sparse.log_target import log_densities
-from bayes_sparse.report.trees import Fit
+from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.results.log_target import log_densities
+from bayes_sparse.trees.read import Fit
 
 __all__ = ["left_out_weights"]
 

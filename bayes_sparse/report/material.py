@@ -10,13 +10,13 @@ from typing import Any
 
 import pymc as pm
 
-from bayes_sparse.comparison.compare import compare_knowing
-from bayes_sparse.diagnose import diagnose
-from bayes_sparse.loo import loo
+from bayes_sparse.common.warnings import tell
 from bayes_sparse.report.markup import Html, joined, paragraph
 from bayes_sparse.report.terms import known_terms
-from bayes_sparse.report.trees import Fit
-from bayes_sparse.told import tell
+from bayes_sparse.results.comparison.compare import compare_knowing
+from bayes_sparse.results.diagnose import diagnose
+from bayes_sparse.results.loo import loo
+from bayes_sparse.trees.read import Fit
 
 __all__ = ["Answer", "Material", "ask"]
 

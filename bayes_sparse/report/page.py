@@ -14,7 +14,8 @@ from typing import Any
 import pymc as pm
 import xarray as xr
 
-from bayes_sparse.progress import FitProgress
+from bayes_sparse.common.progress import FitProgress
+from bayes_sparse.common.warnings import tell
 from bayes_sparse.report.markup import Html, Nothing, joined, paragraph, tag, text
 from bayes_sparse.report.material import Material
 from bayes_sparse.report.sections.chains import chains_section
@@ -27,8 +28,7 @@ from bayes_sparse.report.sections.predictive import predictive_section
 from bayes_sparse.report.sections.relevance import relevance_section
 from bayes_sparse.report.sections.search import search_section
 from bayes_sparse.report.sections.settings import settings_section
-from bayes_sparse.report.trees import read_trees
-from bayes_sparse.told import tell
+from bayes_sparse.trees.read import read_trees
 
 __all__ = ["report"]
 

@@ -9,13 +9,13 @@ import pymc as pm
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from bayes_sparse import basis as bases
-from bayes_sparse import likelihoods
-from bayes_sparse.data import features_of
-from bayes_sparse.design import FloatArray
-from bayes_sparse.new_rows import columns_at
-from bayes_sparse.relevance import unpruned
-from bayes_sparse.report.trees import Fit
+from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs import likelihoods
+from bayes_sparse.inputs.table import features_of
+from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.results.predict.new_rows import columns_at
+from bayes_sparse.results.relevance import unpruned
+from bayes_sparse.trees.read import Fit
 
 __all__ = ["replicates", "replicates_by_pymc"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sparse.report.trees import Fit
+from bayes_sparse.trees.read import Fit
 
 __all__ = ["kept_of", "known_terms", "strength", "terms_of"]
 

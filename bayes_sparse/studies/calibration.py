@@ -22,15 +22,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from scipy.special import expit, log_expit
 
-from bayes_sparse.basis import linear
-from bayes_sparse.design import FloatArray, IntArray
-from bayes_sparse.fit import fit
-from bayes_sparse.ladder import ladder
+from bayes_sparse.fitting.fit import fit
+from bayes_sparse.inputs.basis import linear
 from bayes_sparse.models import ARDGaussian
-from bayes_sparse.predict import predict
-from bayes_sparse.relevance import unpruned
-from bayes_sparse.rung import RUNGS
+from bayes_sparse.problem.design import FloatArray, IntArray
+from bayes_sparse.refits.ladder import ladder
+from bayes_sparse.results.predict.predict import predict
+from bayes_sparse.results.relevance import unpruned
 from bayes_sparse.studies.stored import Answer, Task, Workers, answers
+from bayes_sparse.trees.rung import RUNGS
 
 __all__ = ["FITS", "Settings", "Simulated", "calibrate", "judged", "quantities", "simulated"]
 

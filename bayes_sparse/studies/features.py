@@ -10,8 +10,8 @@ import numpy as np
 import pooch
 from numpy.typing import ArrayLike, NDArray
 
-from bayes_sparse.progress import FitProgress
-from bayes_sparse.settings import count
+from bayes_sparse.common.checks import count
+from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.studies.anchors import centre, shape_distances, spread
 from bayes_sparse.studies.contours import FloatArray
 from bayes_sparse.studies.matching import describe, differences

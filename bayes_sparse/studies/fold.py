@@ -17,11 +17,11 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from bayes_sparse.fit import fit
-from bayes_sparse.predict import predict
-from bayes_sparse.progress import quiet
-from bayes_sparse.rankings import RIVALS, plain_classifier
-from bayes_sparse.relevance import relevance
+from bayes_sparse.common.progress import quiet
+from bayes_sparse.fitting.fit import fit
+from bayes_sparse.refits.selection.rankings import RIVALS, plain_classifier
+from bayes_sparse.results.predict.predict import predict
+from bayes_sparse.results.relevance import relevance
 from bayes_sparse.studies.columns import Columns, pixel_columns, pooled, shape_columns
 from bayes_sparse.studies.contours import FloatArray
 from bayes_sparse.studies.features import ShapeFeatures, shape_features

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayes_sparse.plots import BLUE, GREY, ORANGE
+from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
 from bayes_sparse.studies.columns import NUMBERS
 from bayes_sparse.studies.contours import FloatArray
 from bayes_sparse.studies.plan import Plan

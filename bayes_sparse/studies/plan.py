@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from bayes_sparse.common.checks import count
 from bayes_sparse.datasets import load
-from bayes_sparse.rankings import sklearn
-from bayes_sparse.settings import count
+from bayes_sparse.refits.selection.rankings import sklearn
 from bayes_sparse.studies.contours import FloatArray
 from bayes_sparse.studies.settings import ShapeSettings
 

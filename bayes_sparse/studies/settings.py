@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayes_sparse.settings import count, positive
+from bayes_sparse.common.checks import count, positive
 
 __all__ = ["VERSION", "ShapeSettings"]
 

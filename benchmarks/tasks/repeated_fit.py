@@ -10,7 +10,7 @@ import numpy as np
 import pymc as pm
 
 import bayes_sparse as bs
-from bayes_sparse import compiled
+from bayes_sparse.inputs import compiled
 from benchmarks.peers import ours
 from benchmarks.report import Row
 

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.linalg import blas, eigh, lapack, qr
 
 import bayes_sparse as bs
+from bayes_sparse.inference.one_step.eigen import Profile
+from bayes_sparse.inference.one_step.finish import EigenOutcome
+from bayes_sparse.inference.priors import Gaussian, Laplace
+from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods.revm import REVM
-from bayes_sparse.one_step.eigen import Profile
-from bayes_sparse.one_step.finish import EigenOutcome
-from bayes_sparse.prepare import prepare
-from bayes_sparse.priors import Gaussian, Laplace
 from benchmarks.clock import race, seconds
 from benchmarks.peers import ours
 from benchmarks.report import Row

@@ -10,12 +10,12 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 import bayes_sparse as bs
-from bayes_sparse.approximations import Exact
-from bayes_sparse.design import Design
-from bayes_sparse.gaussian import Dual, Primal
+from bayes_sparse.inference.approximations import Exact
+from bayes_sparse.inference.evidence.objective import Objective
 from bayes_sparse.methods.sequential import Sequential, addition_gain, column_worth
-from bayes_sparse.objective import Objective
-from bayes_sparse.problem import Problem
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.gaussian import Dual, Primal
+from bayes_sparse.problem.problem import Problem
 
 BIAS_PRECISION = 0.01
 

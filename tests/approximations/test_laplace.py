@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from bayes_sparse.approximations import Exact, Laplace, approximate
-from bayes_sparse.design import Design
-from bayes_sparse.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
-from bayes_sparse.objective import Objective
-from bayes_sparse.problem import Problem
+from bayes_sparse.inference.approximations import Exact, Laplace, approximate
+from bayes_sparse.inference.evidence.objective import Objective
+from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
 
 BIAS_PRECISION = 0.01
 LIKELIHOODS = {

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from bayes_sparse.classes import ClassDesign, ClassProblem
-from bayes_sparse.design import Design
+from bayes_sparse.problem.classes import ClassDesign, ClassProblem
+from bayes_sparse.problem.design import Design
 
 NONE = np.empty(0)
 BIAS = 0.01

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csc_array
 
-from bayes_sparse.classes import ClassDesign, ClassProblem
-from bayes_sparse.design import Design
-from bayes_sparse.sparse_design import SparseDesign
+from bayes_sparse.problem.classes import ClassDesign, ClassProblem
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.sparse_design import SparseDesign
 
 from .problems import NONE, case, make
 

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 from scipy.integrate import dblquad
 from scipy.optimize import minimize
 
-from bayes_sparse.approximations import Laplace, approximate
-from bayes_sparse.classes import Woodbury
+from bayes_sparse.inference.approximations import Laplace, approximate
+from bayes_sparse.inference.evidence.objective import Objective
 from bayes_sparse.methods.sequential import addition_gain, column_worth
-from bayes_sparse.objective import Objective
+from bayes_sparse.problem.classes import Woodbury
 
 from .problems import NONE, case, draw_classes, make, stencil
 

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
 
-from bayes_sparse.approximations import Laplace
-from bayes_sparse.classes import ClassDesign, ClassProblem, Woodbury
-from bayes_sparse.design import Design
+from bayes_sparse.inference.approximations import Laplace
+from bayes_sparse.inference.evidence.objective import Objective
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.sequential import Sequential
-from bayes_sparse.objective import Objective
-from bayes_sparse.problem import Problem
+from bayes_sparse.problem.classes import ClassDesign, ClassProblem, Woodbury
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
 
 from .problems import NONE, case, make, quiet
 

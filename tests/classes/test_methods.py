@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from bayes_sparse.approximations import Laplace, approximate
+from bayes_sparse.inference.approximations import Laplace, approximate
+from bayes_sparse.inference.evidence.objective import Objective
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.sequential import Sequential, addition_gain
-from bayes_sparse.objective import Objective
 
 from .problems import NONE, case, draw_classes, make, quiet
 

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import softmax
 
-from bayes_sparse.classes import Woodbury
-from bayes_sparse.gaussian import Dual, Primal
+from bayes_sparse.problem.classes import Woodbury
+from bayes_sparse.problem.gaussian import Dual, Primal
 
 from .problems import NONE, case, make
 

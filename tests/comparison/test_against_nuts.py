@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayes_sparse as bs
-from bayes_sparse.comparison import compare
+from bayes_sparse.results.comparison import compare
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 4)) * [1.0, 2.0, 0.5, 3.0] + 1.0

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score, jaccard_score
 
-from bayes_sparse.comparison import compare
+from bayes_sparse.results.comparison import compare
 
 from .by_hand import approximate, normal_values, sampled
 

@@ -9,8 +9,8 @@ from scipy.special import gammaln
 from scipy.stats import norm
 
 import bayes_sparse as bs
-from bayes_sparse.comparison import compare
-from bayes_sparse.comparison.held_out import held_out_rows, log_scores
+from bayes_sparse.results.comparison import compare
+from bayes_sparse.results.comparison.held_out import held_out_rows, log_scores
 
 from .by_hand import approximate, normal_values, sampled
 

@@ -8,8 +8,8 @@ from scipy.integrate import quad
 from scipy.stats import foldnorm, gamma, norm, wasserstein_distance
 
 import bayes_sparse as bs
-from bayes_sparse.comparison import compare
-from bayes_sparse.comparison.distance import overlap, wasserstein
+from bayes_sparse.results.comparison import compare
+from bayes_sparse.results.comparison.distance import overlap, wasserstein
 
 from .by_hand import approximate, normal_values, sampled
 

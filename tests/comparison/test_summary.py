@@ -10,10 +10,10 @@ import pytest
 import xarray as xr
 
 import bayes_sparse as bs
-from bayes_sparse.comparison import compare, plot_compare
-from bayes_sparse.correct import correct
-from bayes_sparse.log_evidence import log_evidence
-from bayes_sparse.loo import loo
+from bayes_sparse.results.comparison import compare, plot_compare
+from bayes_sparse.results.correct import correct
+from bayes_sparse.results.log_evidence import log_evidence
+from bayes_sparse.results.loo import loo
 
 from .by_hand import approximate, normal_values, sampled
 

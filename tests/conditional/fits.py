@@ -3,9 +3,9 @@
 import numpy as np
 
 import bayes_sparse as bs
-from bayes_sparse.choices import choose_method
-from bayes_sparse.found import find
-from bayes_sparse.prepare import prepare
+from bayes_sparse.fitting.choices import choose_method
+from bayes_sparse.fitting.found import find
+from bayes_sparse.inputs.prepare import prepare
 
 N = 60
 RNG = np.random.default_rng(5)

@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose
 from pytensor.compile.mode import Mode
 
 import bayes_sparse as bs
-from bayes_sparse.choices import choose_method, choose_model
-from bayes_sparse.declared import declared_subject
-from bayes_sparse.found import find
+from bayes_sparse.fitting.choices import choose_method, choose_model
+from bayes_sparse.fitting.found import find
+from bayes_sparse.inputs.pm_model.declared import declared_subject
 
 from .fits import TARGETS, X, Z, points, slopes
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytensor
 from pytensor.compile.mode import Mode
 
-from bayes_sparse.graph import read_model
+from bayes_sparse.inputs.pm_model import read_model
 
 PLAIN = Mode(linker="py", optimizer=None)
 

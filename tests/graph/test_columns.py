@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from bayes_sparse.graph import read_model
+from bayes_sparse.inputs.pm_model import read_model
 
 from .against_pymc import check
 from .user_models import COUNT, EXPOSURE, GROUP, REAL, N, P, X, Z, poisson_model, sparse_weights

@@ -6,7 +6,7 @@ import pytensor
 import pytest
 from scipy import stats
 
-from bayes_sparse.graph import read_model
+from bayes_sparse.inputs.pm_model import read_model
 
 from .against_pymc import random_state
 from .user_models import (

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.special import log_softmax, softmax
 
-from bayes_sparse.graph import flat, read_general, read_model
+from bayes_sparse.inputs.pm_model import flat, read_general, read_model
 
 from .networks import (
     CLASSES,

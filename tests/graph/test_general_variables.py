@@ -7,7 +7,7 @@ import pytest
 from pymc.distributions.transforms import ordered
 from scipy import stats
 
-from bayes_sparse.graph import read_general
+from bayes_sparse.inputs.pm_model import read_general
 
 from .networks import CLASSES, INPUTS, LABELS, TARGETS, normal_network, softmax_model, sparse
 from .user_models import BINARY, REAL, N, X, bernoulli_logit, sparse_weights

@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from bayes_sparse.graph import read_model
+from bayes_sparse.inputs.pm_model import read_model
 
 from .against_pymc import check
 from .user_models import GROUP, REAL, X, poisson_model, sparse_weights

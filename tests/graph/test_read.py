@@ -4,8 +4,8 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from bayes_sparse import compiled
-from bayes_sparse.graph import evaluate, nuisance, read_model
+from bayes_sparse.inputs import compiled
+from bayes_sparse.inputs.pm_model import evaluate, nuisance, read_model
 
 from .against_pymc import check
 from .user_models import BINARY, COUNT, EXPOSURE, N, P, X, normal, sparse_weights, with_likelihood

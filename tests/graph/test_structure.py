@@ -4,7 +4,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from bayes_sparse import compiled
+from bayes_sparse.inputs import compiled
 
 from . import user_models
 from .against_pymc import check

@@ -6,12 +6,12 @@ import numpy as np
 from scipy.sparse import csc_array
 from scipy.special import expit, gammaln
 
-from bayes_sparse.design import Design
-from bayes_sparse.l1.columns import Columns
-from bayes_sparse.l1.lasso import Lasso
-from bayes_sparse.l1.path import Path
-from bayes_sparse.problem import Problem
-from bayes_sparse.sparse_design import SparseDesign
+from bayes_sparse.inference.l1.columns import Columns
+from bayes_sparse.inference.l1.lasso import Lasso
+from bayes_sparse.inference.l1.path import Path
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.sparse_design import SparseDesign
 
 NONE = np.empty(0)
 LIKELIHOODS = ["bernoulli", "poisson", "normal", "negative_binomial"]

@@ -10,14 +10,14 @@ from scipy.special import expit
 from scipy.stats import t as student
 from sklearn.linear_model import Lasso, LogisticRegression
 
-from bayes_sparse.design import Design
-from bayes_sparse.l1.climb import climb_l1
-from bayes_sparse.newton import climb
-from bayes_sparse.one_step.eigen import eigen_coordinates
-from bayes_sparse.one_step.expansion import expand
-from bayes_sparse.priors import Laplace
-from bayes_sparse.problem import Problem
-from bayes_sparse.surfaces import Linear
+from bayes_sparse.inference.l1.climb import climb_l1
+from bayes_sparse.inference.newton import climb
+from bayes_sparse.inference.one_step.eigen import eigen_coordinates
+from bayes_sparse.inference.one_step.expansion import expand
+from bayes_sparse.inference.priors import Laplace
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.surfaces import Linear
 
 NONE, NU = np.empty(0), 4.0
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayes_sparse.l1.fixed_points import all_solutions, first_solution
+from bayes_sparse.inference.l1.fixed_points import all_solutions, first_solution
 
 from .problems import case, draw, quiet
 from .scan import inside, scan, turns

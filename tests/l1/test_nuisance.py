@@ -8,9 +8,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from bayes_sparse.design import Design
-from bayes_sparse.l1.nuisance import best_theta, theta_curvature
-from bayes_sparse.problem import Problem
+from bayes_sparse.inference.l1.nuisance import best_theta, theta_curvature
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
 
 from .problems import NONE, case, draw
 

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
-from bayes_sparse.l1.path import Path
+from bayes_sparse.inference.l1.path import Path
 
 from .problems import LIKELIHOODS, case, draw
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from bayes_sparse.l1.quadratic import penalised_quadratic
+from bayes_sparse.inference.l1.quadratic import penalised_quadratic
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(1, 6)

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
-from bayes_sparse.design import Design, column_moments
-from bayes_sparse.sparse_design import SparseDesign
-from bayes_sparse.twins import in_words, twins
+from bayes_sparse.problem.design import Design, column_moments
+from bayes_sparse.problem.duplicate_columns import in_words, twins
+from bayes_sparse.problem.sparse_design import SparseDesign
 
 seeds = st.integers(0, 2**32 - 1)
 some = settings(max_examples=60)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
-from bayes_sparse import registry
+from bayes_sparse.common import registry
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
 

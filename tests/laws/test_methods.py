@@ -9,8 +9,8 @@ from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 
 import bayes_sparse as bs
-from bayes_sparse import registry
-from bayes_sparse.likelihoods import compiled, resolve
+from bayes_sparse.common import registry
+from bayes_sparse.inputs.likelihoods import compiled, resolve
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
 

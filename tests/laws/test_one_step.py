@@ -9,7 +9,7 @@ from scipy.special import expit
 from scipy.stats import ortho_group
 
 import bayes_sparse as bs
-from bayes_sparse import registry
+from bayes_sparse.common import registry
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
 

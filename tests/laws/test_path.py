@@ -9,7 +9,7 @@ from scipy.sparse import csc_array
 from scipy.special import expit
 
 import bayes_sparse as bs
-from bayes_sparse import registry
+from bayes_sparse.common import registry
 
 pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
 

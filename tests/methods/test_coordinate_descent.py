@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
 import bayes_sparse as bs
-from bayes_sparse.l1.path import Path
+from bayes_sparse.inference.l1.path import Path
+from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods.coordinate_descent import _State
 from bayes_sparse.models import JeffreysLaplace
-from bayes_sparse.prepare import prepare
 
 from .l1_by_hand import TARGETS, N, X, assert_minimum, fit, score
 

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Lasso
 
 import bayes_sparse as bs
-from bayes_sparse.folds import balanced_folds
 from bayes_sparse.methods import CV
 from bayes_sparse.methods import cv as module
+from bayes_sparse.problem.folds import balanced_folds
 
 from .l1_by_hand import TARGETS, N, X, Z, assert_minimum, fit, log_density, nuisance_of, predictor
 

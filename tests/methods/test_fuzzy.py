@@ -5,10 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
-from bayes_sparse.l1.path import Path
+from bayes_sparse.inference.l1.path import Path
+from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods.fuzzy import _start, _State
 from bayes_sparse.models import JeffreysLaplace
-from bayes_sparse.prepare import prepare
 
 from .l1_by_hand import TARGETS, N, X, Z, fit, log_density, nuisance_of, predictor, standardised
 

@@ -9,7 +9,7 @@ from scipy.special import gammaln
 from sklearn.linear_model import Lasso, LogisticRegression
 
 import bayes_sparse as bs
-from bayes_sparse import progress
+from bayes_sparse.common import progress
 
 from .l1_by_hand import (
     TARGETS,

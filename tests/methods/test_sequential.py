@@ -5,12 +5,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
-from bayes_sparse.approximations import Exact
-from bayes_sparse.ascent import Ascent, delete_useless
-from bayes_sparse.design import Design
+from bayes_sparse.inference.approximations import Exact
+from bayes_sparse.inference.evidence.ascent import Ascent, delete_useless
+from bayes_sparse.inference.evidence.objective import Objective
 from bayes_sparse.methods.sequential import Sequential, addition_gain, column_worth
-from bayes_sparse.objective import Objective
-from bayes_sparse.problem import Problem
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
 
 
 def silent(iteration, objective, active):

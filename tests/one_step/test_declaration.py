@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.special import expit, log_softmax, softmax
 
 import bayes_sparse as bs
-from bayes_sparse.prepare import prepare
+from bayes_sparse.inputs.prepare import prepare
 
 PLAIN = Mode(linker="py", optimizer=None)  # compiling a matrix product takes longer than all of these tests
 QUICK = Mode(linker="py", optimizer="fast_run").excluding("fusion", "BlasOpt")

@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 from scipy.stats import t as student
 
-from bayes_sparse.design import Design
-from bayes_sparse.one_step.eigen import Profile, eigen_coordinates
-from bayes_sparse.one_step.expansion import expand
-from bayes_sparse.priors import Gaussian, Laplace
-from bayes_sparse.problem import Problem
-from bayes_sparse.surfaces import Linear
+from bayes_sparse.inference.one_step.eigen import Profile, eigen_coordinates
+from bayes_sparse.inference.one_step.expansion import expand
+from bayes_sparse.inference.priors import Gaussian, Laplace
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.surfaces import Linear
 
 SIGMA, NU = 0.7, 4.0
 FIXED = {0: np.empty(0), 1: np.array([0.04]), 2: np.array([0.04, 0.3])}

@@ -6,12 +6,12 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-from bayes_sparse.design import Design
-from bayes_sparse.one_step.eigen import eigen_coordinates
-from bayes_sparse.one_step.expansion import check_expansion, expand
-from bayes_sparse.one_step.isotropic import evidence_ridge
-from bayes_sparse.problem import Problem
-from bayes_sparse.surfaces import Linear
+from bayes_sparse.inference.one_step.eigen import eigen_coordinates
+from bayes_sparse.inference.one_step.expansion import check_expansion, expand
+from bayes_sparse.inference.one_step.isotropic import evidence_ridge
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.surfaces import Linear
 
 from .pointwise import BIAS_PRECISION, NU, bernoulli, quiet, student_t
 

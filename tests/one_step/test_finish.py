@@ -10,12 +10,12 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import multivariate_normal, ortho_group
 
-from bayes_sparse.design import Design
+from bayes_sparse.inference.priors import Gaussian, Laplace
 from bayes_sparse.methods.full_matrix import FullMatrix
 from bayes_sparse.methods.revm import REVM
-from bayes_sparse.priors import Gaussian, Laplace
-from bayes_sparse.problem import Problem
-from bayes_sparse.surfaces import Linear
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.surfaces import Linear
 
 from .pointwise import BIAS_PRECISION, bernoulli, quiet, student_t
 

@@ -8,10 +8,10 @@ from scipy.special import expit, gammaln
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import BayesianRidge
 
-from bayes_sparse.design import Design
-from bayes_sparse.one_step.isotropic import evidence_ridge
-from bayes_sparse.problem import Problem
-from bayes_sparse.surfaces import Linear
+from bayes_sparse.inference.one_step.isotropic import evidence_ridge
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.surfaces import Linear
 
 FINE = 2e-3  # the search stops when the logarithm of the ridge is known to 1e-3
 

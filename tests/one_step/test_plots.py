@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import bayes_sparse as bs
-from bayes_sparse.priors import Gaussian, Laplace
+from bayes_sparse.inference.priors import Gaussian, Laplace
 
 matplotlib.use("Agg")
 

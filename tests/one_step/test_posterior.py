@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal
 
-from bayes_sparse.design import Design
+from bayes_sparse.inference.one_step.eigen import eigen_coordinates
+from bayes_sparse.inference.one_step.expansion import expand
+from bayes_sparse.inference.priors import Gaussian, Laplace
 from bayes_sparse.methods.revm import REVM
-from bayes_sparse.one_step.eigen import eigen_coordinates
-from bayes_sparse.one_step.expansion import expand
-from bayes_sparse.priors import Gaussian, Laplace
-from bayes_sparse.problem import Problem
-from bayes_sparse.surfaces import Linear
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.surfaces import Linear
 
 SIGMA = 0.7
 PRIORS = {"gaussian": Gaussian(), "laplace": Laplace()}

@@ -9,11 +9,11 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 
 import bayes_sparse as bs
+from bayes_sparse.fitting.verdict import warn_one_step
+from bayes_sparse.inference.priors import Gaussian
+from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods import REVM
 from bayes_sparse.models import ARDGaussian
-from bayes_sparse.prepare import prepare
-from bayes_sparse.priors import Gaussian
-from bayes_sparse.verdict import warn_one_step
 
 from .systems import BARE, BINARY, ETA, RNG, SMALL, SYSTEMS, TARGETS, N, P, X, Z, fit
 

@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 from scipy.stats import kstest, norm
 
-from bayes_sparse.priors import Gaussian
-from bayes_sparse.priors.gaussian import excess
-from bayes_sparse.registry import lookup, options
+from bayes_sparse.common.registry import lookup, options
+from bayes_sparse.inference.priors import Gaussian
+from bayes_sparse.inference.priors.gaussian import excess
 
 EPS = np.finfo(float).eps
 PRIOR = Gaussian()
@@ -26,9 +26,9 @@ def cases():
 
 
 def test_the_folder_is_the_registry():
-    assert options("bayes_sparse.priors") == ["gaussian", "laplace"]
-    for name in options("bayes_sparse.priors"):
-        assert lookup("bayes_sparse.priors", name, "prior")().name == name
+    assert options("bayes_sparse.inference.priors") == ["gaussian", "laplace"]
+    for name in options("bayes_sparse.inference.priors"):
+        assert lookup("bayes_sparse.inference.priors", name, "prior")().name == name
 
 
 def test_integral_is_the_density_of_the_centre():

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import cumulative_simpson
 from scipy.stats import kstest, laplace
 
-from bayes_sparse.priors import Gaussian, Laplace
+from bayes_sparse.inference.priors import Gaussian, Laplace
 
 EPS = np.finfo(float).eps
 PRIOR = Laplace()

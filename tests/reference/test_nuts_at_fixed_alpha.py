@@ -8,7 +8,7 @@ import pymc as pm
 from scipy.special import expit
 
 import bayes_sparse as bs
-from bayes_sparse.prepare import prepare
+from bayes_sparse.inputs.prepare import prepare
 
 # numba takes most of a minute to compile a matrix product; a C++ compiler, where there is one, a few seconds.
 COMPILING = {"compile_kwargs": {"mode": "CVM"}} if shutil.which("g++") else {}

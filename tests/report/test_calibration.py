@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import beta, norm
 
 import bayes_sparse as bs
-from bayes_sparse.loo import loo
 from bayes_sparse.report.calibration import band, coverage, ranks, reliability
 from bayes_sparse.report.left_out_weights import left_out_weights
 from bayes_sparse.report.replicates import replicates
-from bayes_sparse.report.trees import Fit
+from bayes_sparse.results.loo import loo
+from bayes_sparse.trees.read import Fit
 
 
 def test_reliability_by_hand():

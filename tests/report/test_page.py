@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import bayes_sparse as bs
-from bayes_sparse.diagnose import diagnose
-from bayes_sparse.loo import loo
+from bayes_sparse.results.diagnose import diagnose
+from bayes_sparse.results.loo import loo
 
 ORDER = ["data", "relevance", "search", "importance", "loo", "chains", "differences", "predictive", "settings"]
 

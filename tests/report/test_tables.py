@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sparse.comparison.compare import compare
 from bayes_sparse.report.sections.differences import _summary
 from bayes_sparse.report.tables import number, table, with_error
 from bayes_sparse.report.terms import known_terms, terms_of
-from bayes_sparse.report.trees import Fit
+from bayes_sparse.results.comparison.compare import compare
+from bayes_sparse.trees.read import Fit
 
 
 @pytest.mark.parametrize(

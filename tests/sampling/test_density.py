@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayes_sparse.sampling.density import Density, sample_density
-from bayes_sparse.sampling.settings import Sampling, choose_sampler
+from bayes_sparse.fitting.nuts.density import Density, sample_density
+from bayes_sparse.inference.sampling import Sampling, choose_sampler
 
 MEAN = np.array([10.0, -2.0, 0.5])
 COVARIANCE = np.array([[4.0, 1.2, -0.3], [1.2, 1.0, 0.2], [-0.3, 0.2, 0.25]])

@@ -11,11 +11,11 @@ from pytensor.compile.mode import Mode
 from scipy.special import logit
 
 import bayes_sparse as bs
-from bayes_sparse.choices import choose_method, choose_model
-from bayes_sparse.declared import declared_subject
-from bayes_sparse.found import find
-from bayes_sparse.sampling.model import _Whitened
-from bayes_sparse.sampling.start import Start, start_of
+from bayes_sparse.fitting.choices import choose_method, choose_model
+from bayes_sparse.fitting.found import find
+from bayes_sparse.fitting.nuts.model import _Whitened
+from bayes_sparse.fitting.nuts.start import Start, start_of
+from bayes_sparse.inputs.pm_model.declared import declared_subject
 
 from .fits import TARGETS, Z, fitted
 

@@ -6,11 +6,11 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import expit
 
-from bayes_sparse import design as design_module
-from bayes_sparse.design import Design
-from bayes_sparse.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
-from bayes_sparse.problem import Problem
-from bayes_sparse.surfaces import Linear
+from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.problem import design as design_module
+from bayes_sparse.problem.surfaces import Linear
 
 SIGMA, NU, SIZE = 0.7, 4.0, 3.0
 THETA = {"normal": [np.log(SIGMA)], "student_t": [np.log(SIGMA)], "negative_binomial": [np.log(SIZE)]}

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
-from bayes_sparse import design as design_module
-from bayes_sparse.design import Design
-from bayes_sparse.newton import climb
-from bayes_sparse.surfaces import Softmax
+from bayes_sparse.inference.newton import climb
+from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.problem import design as design_module
+from bayes_sparse.problem.surfaces import Softmax
 
 C, NONE = 3, np.empty(0)
 

@@ -9,7 +9,7 @@ import numpy as np
 from bayes_sparse.report.markup import Html, joined, paragraph
 from bayes_sparse.report.material import Material
 from bayes_sparse.report.tables import count, key_values, number
-from bayes_sparse.report.trees import Fit
+from bayes_sparse.trees.read import Fit
 
 __all__ = ["data_section", "same_targets"]
 

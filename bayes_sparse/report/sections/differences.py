@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import gaussian_kde, norm
 
-from bayes_sparse.design import FloatArray
-from bayes_sparse.plots import GREY
+from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.report.figures import COLOURS, picture, row_of, short
 from bayes_sparse.report.markup import Html, joined, nothing, paragraph, tag
 from bayes_sparse.report.material import Material
 from bayes_sparse.report.tables import count, number, table, with_error
-from bayes_sparse.report.trees import Fit
+from bayes_sparse.results.plots.fits import GREY
+from bayes_sparse.trees.read import Fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayes_sparse.comparison.kinds import seconds_of
-from bayes_sparse.diagnose import Diagnosis, SamplingDiagnosis
-from bayes_sparse.log_evidence import log_evidence
 from bayes_sparse.report.markup import Html, joined, paragraph, tag
 from bayes_sparse.report.material import Material, ask
 from bayes_sparse.report.tables import count, value_and_error
 from bayes_sparse.report.terms import kept_of, terms_of
-from bayes_sparse.report.trees import Fit
+from bayes_sparse.results.comparison.kinds import seconds_of
+from bayes_sparse.results.diagnose import Diagnosis, SamplingDiagnosis
+from bayes_sparse.results.log_evidence import log_evidence
+from bayes_sparse.trees.read import Fit
 
 __all__ = ["Level", "head", "level_of"]
 

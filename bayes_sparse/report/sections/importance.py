@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayes_sparse.design import FloatArray
-from bayes_sparse.diagnose import Diagnosis
-from bayes_sparse.log_evidence import log_evidence
-from bayes_sparse.log_target import log_densities
-from bayes_sparse.plots import BLUE, GREY, ORANGE
+from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.report.figures import picture, row_of
 from bayes_sparse.report.markup import Html, joined, nothing, paragraph, tag
 from bayes_sparse.report.material import Material, ask
 from bayes_sparse.report.tables import count, key_values, table, with_error
-from bayes_sparse.report.trees import Fit
+from bayes_sparse.results.diagnose import Diagnosis
+from bayes_sparse.results.log_evidence import log_evidence
+from bayes_sparse.results.log_target import log_densities
+from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
+from bayes_sparse.trees.read import Fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import gaussian_kde
 
-from bayes_sparse.design import FloatArray
-from bayes_sparse.plots import GREY
+from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.report.calibration import band, coverage, ranks
 from bayes_sparse.report.figures import COLOURS, picture, row_of, short
 from bayes_sparse.report.markup import Html
 from bayes_sparse.report.tables import count, table
+from bayes_sparse.results.plots.fits import GREY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bayes_sparse.l1.plots import plot_cv, plot_path
-from bayes_sparse.one_step.plots import plot_spectrum
-from bayes_sparse.plots import plot_history
 from bayes_sparse.report.figures import picture, row_of
 from bayes_sparse.report.markup import Html, joined, nothing, paragraph, tag
 from bayes_sparse.report.material import Material
 from bayes_sparse.report.tables import count, number
-from bayes_sparse.report.trees import Fit
+from bayes_sparse.results.plots.fits import plot_history
+from bayes_sparse.results.plots.l1_path import plot_cv, plot_path
+from bayes_sparse.results.plots.one_step import plot_spectrum
+from bayes_sparse.trees.read import Fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,8 @@ import pandas as pd
 from bayes_sparse.report.markup import Html, joined, paragraph, tag
 from bayes_sparse.report.material import Material
 from bayes_sparse.report.tables import key_values, number, table
-from bayes_sparse.report.trees import Fit
-from bayes_sparse.tree import versions
+from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.write import versions
 
 __all__ = ["settings_section"]
 

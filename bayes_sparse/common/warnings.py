@@ -1,0 +1,19 @@
+"""Warnings that point at the user's line, however deep inside the package they arise."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+__all__ = ["FitWarning", "tell"]
+
+_HERE = (str(Path(__file__).parents[1]),)  # the package
+
+
+class FitWarning(UserWarning):
+    """Something about a fit that its user should know before trusting it."""
+
+
+def tell(message: str, kind: type[Warning] = FitWarning) -> None:
+    """Warn the user."""
+    warnings.warn(message, kind, skip_file_prefixes=_HERE)

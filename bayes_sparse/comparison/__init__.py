@@ -1,8 +1,0 @@
-"""Several fits of the same data side by side: how far apart, how fast, how well they predict."""
-
-from __future__ import annotations
-
-from bayes_sparse.comparison.compare import Comparison, compare
-from bayes_sparse.comparison.plots import plot_compare, plot_sensitivity
-
-__all__ = ["Comparison", "compare", "plot_compare", "plot_sensitivity"]

@@ -1,0 +1,85 @@
+"""What a method found for a subject: its tree, and the exact posterior at the hyper-parameters it ended at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from bayes_sparse.fitting.run import along_path, maximise, objectives, one_step
+from bayes_sparse.fitting.smoothness import prices
+from bayes_sparse.inference.approximations import Approximation
+from bayes_sparse.inference.evidence.outcome import Outcome
+from bayes_sparse.inference.l1.outcome import PathOutcome
+from bayes_sparse.inference.one_step.finish import EigenOutcome
+from bayes_sparse.problem.subject import Subject
+from bayes_sparse.trees.conditional import Conditional, of_directions, of_support, of_weights
+from bayes_sparse.trees.l1_path import path_tree
+from bayes_sparse.trees.one_step import eigen_tree
+from bayes_sparse.trees.write import evidence_tree
+
+__all__ = ["Found", "find"]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The end of a method.
+
+    Attributes
+    ----------
+    subject : Subject
+        What was fitted.
+    outcome : Outcome, EigenOutcome or PathOutcome
+        Where the method ended, by its family.
+    attributes : dict
+        What is told of the fit.
+    approximation : Approximation, optional
+        Of an evidence method.
+    """
+
+    subject: Subject
+    outcome: Outcome | EigenOutcome | PathOutcome
+    attributes: dict[str, Any]
+    approximation: Approximation | None = None
+
+    def tree(self, draws: int, chains: int, rng: np.random.Generator) -> xr.DataTree:
+        """Moments, and draws if any are asked for."""
+        asked: dict[str, Any] = {"draws": draws, "chains": chains, "rng": rng}
+        if isinstance(self.outcome, PathOutcome):
+            return path_tree(self.subject, self.outcome, self.attributes, **asked)
+        if isinstance(self.outcome, EigenOutcome):
+            return eigen_tree(self.subject, self.outcome, self.attributes, **asked)
+        assert self.approximation is not None
+        return evidence_tree(self.subject, self.approximation, self.outcome, self.attributes, **asked)
+
+    def conditional(self) -> Conditional:
+        """The exact posterior over what was kept."""
+        if isinstance(self.outcome, PathOutcome):
+            return of_support(self.subject, self.outcome)
+        if isinstance(self.outcome, EigenOutcome):
+            return of_directions(self.subject, self.outcome)
+        return of_weights(self.subject, self.outcome.state)
+
+
+def find(
+    subject: Subject,
+    model: Any,
+    method: Any,
+    hyper: tuple[float, float] | None,
+    smoothness: str | float,
+    progressbar: bool,
+) -> Found:
+    """Run a method on a subject, by its family."""
+    if method.family == "path":
+        if smoothness not in ("auto", 0):
+            raise ValueError(
+                "A Laplace prior of common scale has no price a degree of freedom: leave out `smoothness`."
+            )
+        return Found(subject, *along_path(subject, method, progressbar))
+    if method.family == "one_step":
+        price = 0.0 if smoothness == "auto" else prices(smoothness, subject, flat=True)[0]
+        return Found(subject, *one_step(subject, method, model, price, progressbar))
+    approximation, outcome, attributes = maximise(subject, method, objectives(subject, hyper, smoothness), progressbar)
+    return Found(subject, outcome, attributes, approximation)

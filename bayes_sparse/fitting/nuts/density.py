@@ -1,0 +1,181 @@
+"""NUTS of a density that is a function of one vector: nothing is compiled but what the function itself did.
+
+The sampler sees the coordinates z of ``x = mean + factor z``. With mean and factor of an approximate posterior the
+density is nearly a standard normal in them, so hardly any warm-up is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import xarray as xr
+from numpy.typing import NDArray
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+from bayes_sparse.common.progress import FitProgress
+from bayes_sparse.inference.sampling import Chains, Density, Sampling, Value
+from bayes_sparse.problem.design import FloatArray
+
+__all__ = ["counted", "sample_density", "standard_stats"]
+
+# What the samplers call the same thing, and what ArviZ does.
+_NAMES = {
+    "diverging": "diverging",
+    "energy": "energy",
+    "lp": "lp",
+    "logp": "lp",
+    "tree_depth": "tree_depth",
+    "depth": "tree_depth",
+    "n_steps": "n_steps",
+    "step_size": "step_size",
+    "acceptance_rate": "acceptance_rate",
+    "mean_tree_accept": "acceptance_rate",
+    "reached_max_treedepth": "reached_max_treedepth",
+    "maxdepth_reached": "reached_max_treedepth",
+}
+_SPREAD = 0.5  # chains start so far from the mean, in sds: near enough to be quick, far enough to disagree
+
+
+def sample_density(density: Density, sampling: Sampling) -> Chains:
+    """Draw from a density."""
+    run = _by_nutpie if sampling.sampler == "nutpie" else _by_pymc
+    sampled = run(density, sampling)
+    z = sampled["posterior"]["z"].transpose("chain", "draw", ...).to_numpy()
+    return Chains(density.x(z), standard_stats(sampled["sample_stats"].to_dataset()), *counted(sampled))
+
+
+def _by_nutpie(density: Density, sampling: Sampling) -> xr.DataTree:
+    import nutpie
+    from nutpie.compiled_pyfunc import from_pyfunc
+
+    dim = len(density.mean)
+
+    def expand(z: FloatArray, **_: Any) -> dict[str, FloatArray]:
+        return {"z": z}
+
+    def start(seed: int) -> FloatArray:
+        return _SPREAD * np.random.default_rng(seed).standard_normal(dim)
+
+    compiled = from_pyfunc(
+        dim,
+        lambda: density,
+        lambda *_: expand,
+        [np.dtype("float64")],
+        [(dim,)],
+        ["z"],
+        make_initial_point_fn=start,
+    )
+    total = sampling.chains * (sampling.tune + sampling.draws)
+    with FitProgress("Sampling", sampling.progressbar) as progress:
+
+        def report(chains: Any) -> None:
+            done, divergent = (sum(getattr(c, name) for c in chains) for name in ("finished_draws", "divergences"))
+            progress.say(f"Sampling (nutpie): {done} of {total} draws, warm-up included, {divergent} divergences")
+
+        sampled: xr.DataTree = nutpie.sample(
+            compiled,
+            draws=sampling.draws,
+            tune=max(sampling.tune, 1),
+            chains=sampling.chains,
+            # A compiled likelihood has one place for its results, so chains take turns; Python's lock would make them
+            # anyway.
+            cores=1,
+            seed=sampling.random_seed,
+            target_accept=sampling.target_accept,
+            progress_bar=False,
+            progress_callback=report,
+            **{name: value for name, value in sampling.more.items() if name != "cores"},
+        )
+    return sampled
+
+
+def _by_pymc(density: Density, sampling: Sampling) -> xr.DataTree:
+    op = _LogDensity(density)
+    dim = len(density.mean)
+    rng = np.random.default_rng(sampling.random_seed)
+    with pm.Model() as model:
+        z = pm.Flat("z", shape=dim)
+        pm.Potential("density", op(z))
+    arguments: dict[str, Any] = {
+        "draws": sampling.draws,
+        "tune": sampling.tune,
+        "chains": sampling.chains,
+        "cores": 1,
+        "random_seed": sampling.random_seed,
+        "progressbar": sampling.progressbar,
+        "quiet": not sampling.progressbar,
+        "target_accept": sampling.target_accept,
+        "nuts_sampler": "pymc",
+        "init": "adapt_diag",
+        "initvals": [{"z": _SPREAD * rng.standard_normal(dim)} for _ in range(sampling.chains)],
+        "discard_tuned_samples": False,
+        "compute_convergence_checks": False,
+        "compile_kwargs": {"mode": Mode(linker="py", optimizer="fast_run")},
+    }
+    with model:
+        sampled: xr.DataTree = pm.sample(**(arguments | sampling.more))
+    return sampled
+
+
+def standard_stats(stats: xr.Dataset) -> dict[str, NDArray[Any]]:
+    """Statistics of the draws under ArviZ's names, whichever sampler they are from."""
+    found: dict[str, NDArray[Any]] = {}
+    for theirs, ours in _NAMES.items():
+        if theirs in stats and ours not in found:
+            found[ours] = stats[theirs].transpose("chain", "draw", ...).to_numpy()
+    return found
+
+
+def counted(sampled: xr.DataTree) -> tuple[int, int]:
+    """Evaluations of the gradient after and during warm-up."""
+    groups = ("sample_stats", "warmup_sample_stats")
+    after, before = (
+        int(np.sum(sampled[name]["n_steps"].to_numpy())) if name in sampled.children else 0 for name in groups
+    )
+    return after, before
+
+
+class _LogDensity(Op):
+    """The density as PyTensor sees it; the slope is kept for the call that asks for it next."""
+
+    def __init__(self, density: Density) -> None:
+        self.density = density
+        self._last: tuple[FloatArray, Value] | None = None
+
+    def make_node(self, *inputs: Any) -> Apply[Any]:
+        """From a vector to a number."""
+        return Apply(self, [pt.as_tensor_variable(inputs[0])], [pt.dscalar()])
+
+    def perform(self, node: Apply[Any], inputs: Any, outputs: Any) -> None:
+        """Its value."""
+        outputs[0][0] = np.asarray(self.at(inputs[0])[0])
+
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
+        """Its gradient, times what follows."""
+        return [cotangents[0] * _Slope(self)(inputs[0])]
+
+    def at(self, z: FloatArray) -> Value:
+        """Value and gradient, once a point."""
+        if self._last is None or not np.array_equal(self._last[0], z):
+            self._last = (z.copy(), self.density(z))
+        return self._last[1]
+
+
+class _Slope(Op):
+    """Gradient of the density."""
+
+    def __init__(self, value: _LogDensity) -> None:
+        self.value = value
+
+    def make_node(self, *inputs: Any) -> Apply[Any]:
+        """From a vector to a vector."""
+        return Apply(self, [pt.as_tensor_variable(inputs[0])], [pt.dvector()])
+
+    def perform(self, node: Apply[Any], inputs: Any, outputs: Any) -> None:
+        """The gradient at a point."""
+        outputs[0][0] = np.asarray(self.value.at(inputs[0])[1])

@@ -1,0 +1,168 @@
+"""The Gaussian posterior at given hyper-parameters, and what every approximation can say about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_sparse.inference.evidence.objective import Objective
+from bayes_sparse.problem.classes.posterior import Woodbury
+from bayes_sparse.problem.design import FloatArray, IntArray
+from bayes_sparse.problem.gaussian import Dual, Primal
+
+__all__ = ["Approximation", "Posterior", "Scores", "State", "log_prior", "precision_curvature", "precision_slope"]
+
+type Posterior = Primal | Dual | Woodbury
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Posterior ``N(mean, Sigma)`` of the active columns at given precisions and nuisance parameters.
+
+    Attributes
+    ----------
+    index : int array (k,)
+        Active columns of the design, basis functions and fixed ones.
+    alpha : array (k,)
+        Their prior precisions.
+    free : bool array (k,)
+        Which of those precisions are being estimated.
+    theta : array
+        Nuisance parameters, unconstrained.
+    mean : array (k,)
+        Posterior mode of the weights.
+    posterior : Primal, Dual or Woodbury
+        Factorised ``H + A``.
+    log_likelihood, log_evidence, objective : float
+        At the mode; normalised; with penalty and hyper-priors.
+    eta : array (n,) or (n, classes), optional
+        Predictor at the mode (None where the approximation never needs it).
+    terms : tuple of array, optional
+        Weighted log-likelihood of each observation and its derivatives along the predictor, at the mode.
+    residual_power : float
+        Weighted residual sum of squares of a normal likelihood.
+    """
+
+    index: IntArray
+    alpha: FloatArray
+    free: NDArray[np.bool_]
+    theta: FloatArray
+    mean: FloatArray
+    posterior: Posterior
+    log_likelihood: float
+    log_evidence: float
+    objective: float
+    eta: FloatArray | None = None
+    terms: tuple[FloatArray, ...] | None = None
+    residual_power: float = np.nan
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """Posterior variance of each active weight."""
+        return self.posterior.variance
+
+    @cached_property
+    def gamma(self) -> FloatArray:
+        """How well each weight is determined by the data: 1 - alpha_i Sigma_ii, in [0, 1]."""
+        return np.maximum(1 - self.alpha * self.variance, 0.0)
+
+    @cached_property
+    def smoothing(self) -> FloatArray:
+        """Diagonal of Sigma H Sigma."""
+        return self.posterior.smoothing
+
+    def left_out(self) -> tuple[FloatArray, FloatArray]:
+        """Sparsity s and quality q of each active column, as if it were left out (Tipping & Faul 2003)."""
+        return np.maximum(1 / self.variance - self.alpha, 0.0), self.mean / self.variance
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What adding a column would do, for every column of the design (Tipping & Faul 2003).
+
+    Attributes
+    ----------
+    S, Q : array (width,)
+        Sparsity and quality with the active columns as they are.
+    overlap : array (width, k)
+        ``phi_i' B Phi Sigma``: how much of column i each active column carries, so that the scores without one of
+        them follow at once.
+    """
+
+    S: FloatArray
+    Q: FloatArray
+    overlap: FloatArray
+
+    def without(self, state: State, position: int) -> tuple[FloatArray, FloatArray]:
+        """S and Q as they would be with one active column left out."""
+        r, variance = self.overlap[:, position], state.variance[position]
+        return self.S + r**2 / variance, self.Q + r * (state.mean[position] / variance)
+
+
+class Approximation(Protocol):
+    """What a method may ask. Methods see nothing else of a problem."""
+
+    name: str
+    objective: Objective
+
+    @property
+    def count(self) -> float | None:
+        """Number of observations, weighted, where the noise has a closed form; None where it has not."""
+
+    def with_objective(self, objective: Objective) -> Approximation:
+        """The same approximation of the same problem for another objective, sharing what has been computed."""
+
+    def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
+        """Posterior, evidence and objective at given hyper-parameters, searched from ``near``."""
+
+    def slope(self, state: State) -> FloatArray:
+        """Gradient of the objective in (log alpha of free columns, theta)."""
+
+    def curvature(self, state: State) -> FloatArray:
+        """Hessian of the objective in the same coordinates; its change through H may be left out."""
+
+    def theta_step(self, state: State) -> FloatArray:
+        """A step in the nuisance parameters alone, for methods that update precisions by a formula."""
+
+    def scores(self, state: State) -> Scores:
+        """Sparsity and quality of every column of the design, for the columns that are not active."""
+
+
+def log_prior(alpha: FloatArray, w: FloatArray) -> float:
+    """Log-density of the weights under their prior, times ``(2 pi)^(k/2)``, as it stands in a Laplace evidence.
+
+    A flat prior (precision 0) has no normaliser of its own, so it keeps its ``(2 pi)^(1/2)``.
+    """
+    quadratic = 0.5 * float(alpha @ w**2)
+    flat = alpha == 0
+    if not flat.any():
+        return 0.5 * float(np.log(alpha).sum()) - quadratic
+    return 0.5 * float(np.log(alpha[~flat]).sum() + flat.sum() * np.log(2 * np.pi)) - quadratic
+
+
+def precision_slope(state: State, smoothness: float, a: float, b: float) -> FloatArray:
+    """DJ / d log alpha over the active columns, H held fixed."""
+    alpha = state.alpha
+    slope = 0.5 * (1 - alpha * (state.variance + state.mean**2)) + a - b * alpha
+    if smoothness:
+        slope += smoothness * alpha * state.smoothing
+    return slope
+
+
+def precision_curvature(state: State, smoothness: float, b: float) -> FloatArray:
+    """d2J / d log alpha^2 over the active columns, H held fixed."""
+    assert isinstance(state.posterior, Primal)
+    Sigma, alpha, w = state.posterior.covariance, state.alpha, state.mean
+    outer = alpha[:, None] * alpha
+    curvature = 0.5 * outer * Sigma * (Sigma + 2 * w[:, None] * w)
+    diagonal = -0.5 * alpha * (state.variance + w**2) - b * alpha
+    if smoothness:
+        T = Sigma - (Sigma * alpha) @ Sigma
+        curvature -= 2 * smoothness * outer * Sigma * T
+        diagonal += smoothness * alpha * T.diagonal()
+    curvature.flat[:: len(alpha) + 1] += diagonal
+    return curvature

@@ -1,0 +1,286 @@
+"""The L1 path of a problem, with its nuisance parameters at their best everywhere on it.
+
+The knob that is turned is lambda itself; for a normal likelihood of unknown noise it is lambda sigma^2, so that every
+point is an ordinary lasso and the noise follows from its residuals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from scipy.special import gammaln
+
+from bayes_sparse.inference.l1.columns import Columns
+from bayes_sparse.inference.l1.lasso import Lasso, Spot
+from bayes_sparse.inference.l1.nuisance import best_theta, theta_curvature
+from bayes_sparse.problem.design import FloatArray, IntArray
+from bayes_sparse.problem.gaussian import weighted_gram
+from bayes_sparse.problem.problem import Problem
+
+__all__ = ["Path", "Point", "Record"]
+
+_SETTLED = 1e-10  # nuisance parameters that move less have settled
+_ROUNDS = 500
+_FINE = 1e-10
+_PATIENCE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What is remembered of a point that a search went through: nothing as long as the data."""
+
+    knob: float
+    lam: float
+    N: int
+    R: float
+    gap: float
+    index: IntArray
+    w: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A point of the path and what the criterion says of it.
+
+    Attributes
+    ----------
+    path : Path
+        Where it lies.
+    knob : float
+        Value of the knob.
+    spot : Spot
+        The minimum there, in the knob's units.
+    theta : array
+        Nuisance parameters.
+    log_likelihood : float
+        At them.
+    """
+
+    path: Path
+    knob: float
+    spot: Spot
+    theta: FloatArray
+    log_likelihood: float
+
+    @property
+    def unit(self) -> float:
+        """What a unit of the knob is worth in lambda: one, or the noise's precision."""
+        return float(np.exp(-2 * self.theta[0])) if self.path.own_noise else 1.0
+
+    @property
+    def lam(self) -> float:
+        """Price of a unit of |w|."""
+        return self.knob * self.unit
+
+    @property
+    def index(self) -> IntArray:
+        """Columns that are not zero, or have no price."""
+        return self.spot.index
+
+    @property
+    def w(self) -> FloatArray:
+        """Their weights."""
+        return self.spot.w
+
+    @cached_property
+    def sign(self) -> FloatArray:
+        """Signs of the priced weights, zero for the others."""
+        return np.where(self.path.problem.free[self.index], np.sign(self.w), 0.0)
+
+    @property
+    def N(self) -> int:
+        """Priced weights that are not zero."""
+        return int(np.count_nonzero(self.sign))
+
+    @property
+    def R(self) -> float:
+        """Sum of their absolute values."""
+        return float(self.sign @ self.w)
+
+    @property
+    def gap(self) -> float:
+        """Log N/(lambda R): zero at a solution, positive where lambda should grow."""
+        return float(np.log(self.N / (self.lam * self.R))) if self.N else np.inf
+
+    @property
+    def record(self) -> Record:
+        """The point without all that is as long as the data."""
+        return Record(self.knob, self.lam, self.N, self.R, self.gap, self.index, self.w)
+
+    @cached_property
+    def precision(self) -> FloatArray:
+        """Curvature of minus the log-likelihood over the active weights and the nuisance parameters."""
+        path, k = self.path, len(self.index)
+        rows = path.columns.take(self.index)
+        H, mixed, own = theta_curvature(path.problem, self.spot.eta, self.theta)
+        out = np.empty((k + len(own), k + len(own)))
+        out[:k, :k] = weighted_gram(rows.T, H)
+        out[:k, :k].flat[:: k + 1] += path.precision[self.index]
+        out[:k, k:] = rows @ mixed
+        out[k:, :k], out[k:, k:] = out[:k, k:].T, own
+        return out
+
+    @cached_property
+    def pull(self) -> tuple[FloatArray, float]:
+        """How the active weights answer to one more unit of lambda (with a minus sign), and how fast R does.
+
+        The weights at the nuisance parameters they have where the knob is lambda sigma^2, else with these following.
+        """
+        k = len(self.index)
+        along = np.append(self.sign, np.zeros(self.theta.size))
+        following = _solved(self.precision, along)
+        shrink = np.inf if following is None else float(following @ along)
+        if self.path.own_noise:
+            alone = _solved(self.precision[:k, :k], self.sign)
+            return (np.zeros(k) if alone is None else alone), shrink
+        return (np.zeros(k) if following is None else following[:k]), shrink
+
+    @property
+    def r(self) -> float:
+        """Rate at which lambda <- N/R contracts; below 1 exactly at a strict local minimum on the support."""
+        return self.N / self.R**2 * self.pull[1] if self.N else np.nan
+
+    @property
+    def newton(self) -> float:
+        """Knob at which the gap would close if nothing entered or left; NaN where it would not."""
+        if not self.N or not self.r < 1:
+            return np.nan
+        moved, shrink = self.pull
+        faster = float(moved @ self.sign) / shrink if self.path.own_noise else 1.0  # d log lambda / d log knob
+        return self.knob + (self.N / self.R - self.lam) / (self.unit * faster * (1 - self.r))
+
+    @property
+    def knot(self) -> float:
+        """First knob above this one at which a weight would reach zero."""
+        moved = self.pull[0] * self.unit
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ahead = np.where(moved * self.sign > 0, self.w / moved, np.inf)
+        return self.knob + float(ahead.min(initial=np.inf))
+
+    @property
+    def log_prior(self) -> float:
+        """Log of the marginal prior, unnormalised: log Gamma(N) - N log 2 - N log R."""
+        return float(gammaln(self.N) - self.N * np.log(2 * self.R)) if self.N else 0.0
+
+    @property
+    def criterion(self) -> float:
+        """Q = -L + N log R, and what a normal prior on unpriced weights adds."""
+        unpriced = 0.5 * float(self.path.precision[self.index] @ self.w**2)
+        return -self.log_likelihood + unpriced + (self.N * float(np.log(self.R)) if self.N else 0.0)
+
+
+class Path:
+    """The path of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its free columns have a price, the others a normal prior (flat where its precision is zero).
+    allowed : bool array (width,), optional
+        Columns that may be other than zero; None for all.
+    columns : Columns, optional
+        Those of another path over the same design.
+    """
+
+    def __init__(
+        self, problem: Problem, allowed: NDArray[np.bool_] | None = None, columns: Columns | None = None
+    ) -> None:
+        self.problem = problem
+        self.columns = Columns(problem.design) if columns is None else columns
+        self.own_noise = problem.normal and problem.theta.size > 0
+        self.allowed = problem.free if allowed is None else allowed
+        self.precision = np.zeros(problem.design.width)
+        fixed = problem.fixed_precision
+        self.precision[~problem.free] = fixed(problem.theta) if callable(fixed) else fixed
+
+    @cached_property
+    def null(self) -> Point:
+        """No priced column at all."""
+        theta = self.problem.theta
+        return self._settle(np.inf, self._lasso(theta).null(), theta, _FINE)
+
+    @property
+    def largest(self) -> float:
+        """The knob above which nothing is worth it."""
+        null = self.null
+        return self._lasso(null.theta).largest(null.spot)
+
+    def cold(self, knob: float, tolerance: float) -> Point:
+        """The point at a knob, from nothing."""
+        theta = self.null.theta
+        return self._settle(knob, self._lasso(theta).cold(knob, tolerance), theta, tolerance)
+
+    def at(self, knob: float, near: Point, tolerance: float) -> Point:
+        """The point at a knob, from another one."""
+        return self._settle(knob, self._lasso(near.theta).solve(knob, near.spot, tolerance), near.theta, tolerance)
+
+    def at_lambda(self, lam: float) -> Point:
+        """The point at a lambda; where the knob is lambda sigma^2, the one that the empty model is drawn to."""
+        if not self.own_noise:
+            return self.cold(lam, _FINE)
+        point = self.null
+        knob = lam / point.unit
+        for _ in range(_PATIENCE):
+            point = self.at(knob, point, _FINE)
+            before, knob = knob, lam / point.unit
+            if abs(knob / before - 1) <= _SETTLED:
+                break
+        return point
+
+    def placed(self, index: IntArray, w: FloatArray, theta: FloatArray) -> Point:
+        """Weights found in another way as a point, at lambda = N/R."""
+        problem = self.problem
+        eta = problem.offset + w @ self.columns.take(index)
+        value, first, second = problem.terms(eta, np.zeros_like(theta) if self.own_noise else theta)[:3]
+        gradient = problem.design.transposed_times(first)
+        gradient[index] -= self.precision[index] * w * (np.exp(2 * theta[0]) if self.own_noise else 1.0)
+        spot = Spot(np.inf, index, w, eta, float(value.sum()), first, np.maximum(-second, 0.0), gradient, 0.0, 0)
+        point = Point(self, np.inf, spot, theta, float(problem.terms(eta, theta)[0].sum()))
+        if not point.N:
+            return point
+        knob = point.N / point.R / point.unit
+        wrong = np.where(self.allowed, np.maximum(np.abs(gradient) / knob - 1, 0.0), 0.0)
+        wrong[index] = np.abs(gradient[index] / knob - point.sign)
+        return replace(point, knob=knob, spot=replace(spot, lam=knob, residual=float(wrong.max())))
+
+    def _lasso(self, theta: FloatArray) -> Lasso:
+        """The convex problem at given nuisance parameters; at unit noise where the knob accounts for it."""
+        problem = self.problem
+        at = np.zeros_like(theta) if self.own_noise else theta
+        precision = self.precision * np.exp(2 * theta[0]) if self.own_noise else self.precision
+        return Lasso(
+            self.columns, lambda eta: problem.terms(eta, at), problem.offset, problem.free, precision, self.allowed
+        )
+
+    def _settle(self, knob: float, spot: Spot, theta: FloatArray, tolerance: float) -> Point:
+        """Nuisance parameters and weights in turn until neither moves."""
+        for _ in range(_ROUNDS):
+            before, theta = theta, best_theta(self.problem, spot.eta, theta)
+            alone = self.own_noise and not self.precision.any()  # then the weights do not ask for the noise
+            still = _SETTLED / 10 if self.own_noise else _SETTLED  # the noise has no rounding errors of a search
+            if alone or np.abs(theta - before).max(initial=0.0) <= still:
+                break
+            spot = self._lasso(theta).solve(knob, self._seen_anew(spot, theta), tolerance)
+        total = float(self.problem.terms(spot.eta, theta)[0].sum()) if theta.size else spot.value
+        return Point(self, knob, spot, theta, total)
+
+    def _seen_anew(self, spot: Spot, theta: FloatArray) -> Spot:
+        """A spot with the likelihood looked at under other nuisance parameters."""
+        at = np.zeros_like(theta) if self.own_noise else theta
+        value, first, second = self.problem.terms(spot.eta, at)[:3]
+        return replace(spot, value=float(value.sum()), slope=first, bend=np.maximum(-second, 0.0))
+
+
+def _solved(P: FloatArray, b: FloatArray) -> FloatArray | None:
+    """``P^-1 b``, None where P is not positive definite."""
+    if not len(b):
+        return b
+    L, info = lapack.dpotrf(P, lower=1)
+    if info != 0:
+        return None
+    x, _ = lapack.dpotrs(L, b, lower=1)
+    return np.asarray(x)

@@ -1,0 +1,131 @@
+"""The quadratic in coordinates that make it a product: the eigenvectors of its Hessian.
+
+``S = Q' diag(h) Q`` is the Hessian with the fixed weights (bias) integrated out under their own prior, ``u = Q w``.
+The evidence of the quadratic model is ``exp(height)`` times one integral a direction, whatever the prior on each u.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh, lapack
+
+from bayes_sparse.inference.evidence.outcome import Report
+from bayes_sparse.inference.evidence.state import log_prior
+from bayes_sparse.inference.one_step.expansion import Quadratic, expand
+from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.problem.gaussian import cholesky
+from bayes_sparse.problem.surfaces import Surface
+
+__all__ = ["Directions", "Eigen", "Profile", "eigen_coordinates", "find_directions"]
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The fixed weights given the free ones, ``x | w ~ N(x0 - link (w - w0), (L L')^-1)``.
+
+    Attributes
+    ----------
+    S : array (d, d)
+        Curvature over the free weights with the fixed ones integrated out.
+    link : array (q, d)
+        How the fixed weights follow the free ones.
+    L : array (q, q)
+        Lower factor of the fixed weights' precision.
+    """
+
+    S: FloatArray
+    link: FloatArray
+    L: FloatArray
+
+    @classmethod
+    def of(cls, H: FloatArray, d: int, fixed: FloatArray) -> Profile:
+        """From the curvature over all weights and the prior precisions of the fixed ones."""
+        if H.shape[0] == d:
+            return cls(H, np.empty((0, d)), np.empty((0, 0)))
+        L = cholesky(H[d:, d:] + np.diag(fixed))
+        link, _ = lapack.dpotrs(L, H[d:, :d], lower=1)
+        return cls(H[:d, :d] - H[:d, d:] @ link, np.asarray(link), L)
+
+
+@dataclass(frozen=True, eq=False)
+class Eigen:
+    """A quadratic model in its eigen-coordinates, those with positive curvature, the most curved first.
+
+    Attributes
+    ----------
+    h : array (r,)
+        Curvatures, all positive.
+    u : array (r,)
+        Centre of the model, not negative: every direction points towards it.
+    Q : array (r, d)
+        Directions, orthonormal rows.
+    height : float
+        Log-likelihood at the centre with the fixed weights integrated out.
+    dropped : int
+        Directions left out because the likelihood curves the wrong way along them.
+    flat : int
+        Directions left out because the data say nothing about them.
+    """
+
+    h: FloatArray
+    u: FloatArray
+    Q: FloatArray
+    height: float
+    dropped: int
+    flat: int
+
+
+class Directions(NamedTuple):
+    """A likelihood's directions: the surface they belong to, its quadratic and the way back to the user's weights.
+
+    Attributes
+    ----------
+    surface : Surface
+        In at most as many free weights as observations.
+    rotation : array, optional
+        Rows T with ``w = T' w_reduced`` where those weights are not the user's own.
+    quadratic, eigen : Quadratic, Eigen
+        Its stand-in, and that in eigen-coordinates.
+    """
+
+    surface: Surface
+    rotation: FloatArray | None
+    quadratic: Quadratic
+    eigen: Eigen
+
+
+def find_directions(surface: Surface, expansion: Any, ridge: float, report: Report) -> Directions:
+    """Expand a likelihood, with weights of the user's in ``expansion`` as the surface's own, and diagonalise it."""
+    reduced, rotation = surface.reduced()
+    if rotation is not None and isinstance(expansion, np.ndarray):
+        expansion = rotation @ expansion
+    quadratic = expand(reduced, expansion, ridge, report)
+    return Directions(
+        reduced, rotation, quadratic, eigen_coordinates(quadratic, reduced.fixed_precision(quadratic.theta))
+    )
+
+
+def eigen_coordinates(quadratic: Quadratic, fixed: FloatArray) -> Eigen:
+    """Diagonalise a quadratic model; ``fixed`` are the prior precisions of its last q weights."""
+    d = len(quadratic.gradient)
+    profile = Profile.of(quadratic.H, d, fixed)
+    x0 = quadratic.v[d:]
+    height = quadratic.value + log_prior(fixed, x0) - float(np.log(profile.L.diagonal()).sum())
+    if not d:
+        return Eigen(np.empty(0), np.empty(0), np.empty((0, 0)), height, 0, 0)
+    h, V = eigh(profile.S, driver="evd", check_finite=False)
+    # Rounding errors are those of H, which may be far larger than what is left of it without the fixed weights.
+    taken = np.linalg.norm(profile.L.T @ profile.link, 2) ** 2 if profile.link.size else 0.0
+    floor = d * np.finfo(float).eps * max(float(np.abs(h).max() + taken), 1e-300)
+    positive = h > floor
+    negative = int(np.sum(h < -floor))
+    h, Q = h[positive][::-1], np.ascontiguousarray(V[:, positive].T[::-1])
+    u = Q @ quadratic.v[:d]
+    if quadratic.gradient.any():  # the centre lies where the slope has run out
+        pull = Q @ quadratic.gradient
+        u, height = u + pull / h, height + 0.5 * float(np.sum(pull**2 / h))
+    sign = np.where(u < 0, -1.0, 1.0)
+    return Eigen(h, u * sign, Q * sign[:, None], height, negative, int(d - positive.sum() - negative))

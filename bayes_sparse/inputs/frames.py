@@ -1,0 +1,139 @@
+"""Frames, Datasets and arrays taken apart into named columns; columns put side by side as a matrix of numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, issparse
+
+from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.problem.sparse_design import Features, as_csc
+
+__all__ = ["array_parts", "frame_parts", "is_frame", "one_float_block", "side_by_side"]
+
+
+def is_frame(data: Any) -> bool:
+    """Whether the columns have names of their own: a DataFrame of any kind, or a Dataset."""
+    return hasattr(data, "columns") or isinstance(data, xr.Dataset)
+
+
+def frame_parts(data: Any) -> tuple[dict[str, Any], NDArray[Any], str]:
+    """Columns by name (sparse ones as they are), row labels and the name of their dim, of a DataFrame or Dataset."""
+    if isinstance(data, xr.Dataset):
+        return _dataset_parts(data)
+    names = [str(c) for c in data.columns]
+    twice = sorted(c for c, count in Counter(names).items() if count > 1)
+    if twice:
+        raise ValueError(f"The column name {twice[0]!r} stands more than once; give every column its own name.")
+    if isinstance(data, pd.DataFrame):
+        series = (data.iloc[:, j] for j in range(len(names)))
+        parts = {n: s.array if _is_sparse(s.array) else s.to_numpy() for n, s in zip(names, series, strict=True)}
+        rows = data.index.to_numpy()
+        return parts, rows, str(data.index.name or "obs")
+    parts = {name: data[name].to_numpy() for name in names}
+    return parts, np.arange(len(data)), "obs"
+
+
+def array_parts(X: Any) -> tuple[Features, list[str] | None, NDArray[Any], str]:
+    """Matrix, column names if it has any, row labels and dim of an array-like."""
+    if issparse(X):
+        by_columns = as_csc(X)
+        return by_columns, None, np.arange(by_columns.shape[0]), "obs"
+    dim, rows, names = "obs", None, None
+    if isinstance(X, xr.DataArray):
+        dim = str(X.dims[0])
+        rows = X[dim].to_numpy() if dim in X.coords else None
+        if X.ndim == 2 and X.dims[1] in X.coords:
+            names = [str(label) for label in X[X.dims[1]].to_numpy()]
+        X = X.to_numpy()
+    matrix = np.asarray(X)
+    if matrix.ndim == 1:
+        matrix = matrix[:, None]
+    if matrix.ndim != 2:
+        raise ValueError(f"X must be a table of rows and columns, got an array of {matrix.ndim} dimensions.")
+    if matrix.dtype.kind not in "fiub":
+        columns = names or [f"x{j}" for j in range(matrix.shape[1])]
+        matrix = _matrix([matrix[:, j] for j in range(matrix.shape[1])], columns)
+    return matrix, names, np.arange(len(matrix)) if rows is None else rows, dim
+
+
+def side_by_side(parts: list[Any], columns: list[str]) -> Features:
+    """Columns side by side, as a sparse matrix if at least half of them are sparse."""
+    sparse = sum(map(_is_sparse, parts))
+    if not sparse or 2 * sparse < len(parts):
+        return _matrix([np.asarray(part) for part in parts], columns)
+    entries = [_nonzeros(part, name) for part, name in zip(parts, columns, strict=True)]
+    indptr = np.cumsum([0, *(len(rows) for rows, _ in entries)])
+    rows, values = (np.concatenate(pieces) for pieces in zip(*entries, strict=True))
+    return as_csc(csc_array((values, rows, indptr), shape=(len(parts[0]), len(parts))))
+
+
+def one_float_block(X: Any) -> bool:
+    """Whether a frame is one block of floats, so that its array is not a copy."""
+    return isinstance(X, pd.DataFrame) and X.shape[1] > 0 and bool((X.dtypes == np.float64).all())
+
+
+def _dataset_parts(data: xr.Dataset) -> tuple[dict[str, NDArray[Any]], NDArray[Any], str]:
+    parts: dict[str, NDArray[Any]] = {}
+    # A vector says which dim is that of the observations; a matrix alone has it first.
+    telling = sorted((v for v in data.data_vars.values() if v.ndim in (1, 2)), key=lambda v: v.ndim)
+    if not telling:
+        raise ValueError("The Dataset has no variable of one or two dimensions that could be the target or a feature.")
+    dim = str(telling[0].dims[0])
+    for name, variable in data.data_vars.items():
+        if variable.ndim == 1 and variable.dims[0] == dim:
+            parts[str(name)] = variable.to_numpy()
+        elif variable.ndim == 2 and dim in variable.dims:
+            other = next(d for d in variable.dims if d != dim)
+            labels = data[other].to_numpy() if other in data.coords else range(data.sizes[other])
+            matrix = variable.transpose(dim, other).to_numpy()
+            parts.update({str(label): matrix[:, j] for j, label in enumerate(labels)})
+        else:
+            raise ValueError(
+                f"The variable {name!r} has dims {tuple(variable.dims)}; a feature needs the dim {dim!r} of the "
+                "observations."
+            )
+    rows = data[dim].to_numpy() if dim in data.coords else np.arange(data.sizes[dim])
+    return parts, rows, dim
+
+
+def _is_sparse(part: Any) -> bool:
+    return isinstance(part, pd.arrays.SparseArray)
+
+
+def _nonzeros(part: Any, name: str) -> tuple[NDArray[Any], FloatArray]:
+    """Rows and values of the entries of a column that are not zero."""
+    # What a sparse column leaves out need not be zeros; one that leaves out others is looked through in full.
+    if (
+        _is_sparse(part)
+        and part.sp_values.dtype.kind in "fiub"
+        and not pd.isna(part.fill_value)
+        and not part.fill_value
+    ):
+        return part.sp_index.to_int_index().indices, part.sp_values.astype(float)
+    dense = _matrix([np.asarray(part)], [name])[:, 0]
+    rows = np.flatnonzero(dense)
+    return rows, dense[rows]
+
+
+def _matrix(parts: list[NDArray[Any]], columns: list[str]) -> FloatArray:
+    """Columns side by side as floats; a column of strings is named."""
+    n = len(parts[0]) if parts else 0
+    out = np.empty((n, len(parts)), order="F")
+    for j, (part, name) in enumerate(zip(parts, columns, strict=True)):
+        try:
+            if part.dtype.kind not in "fiubO":
+                raise TypeError
+            out[:, j] = part
+        except (TypeError, ValueError):
+            seen = next((repr(v) for v in part.tolist() if not isinstance(v, int | float)), repr(part[0]))
+            raise ValueError(
+                f"Column {name!r} is not numeric (it holds {seen}, for one); turn it into numbers first, with "
+                "pandas.get_dummies for categories."
+            ) from None
+    return out

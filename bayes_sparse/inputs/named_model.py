@@ -1,0 +1,313 @@
+"""What named models share: the problem behind them, the observed variable of their declaration, what is stored."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from bayes_sparse.common.checks import positive
+from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, compiled
+from bayes_sparse.inputs.prepare import Prepared
+from bayes_sparse.problem.classes import ClassDesign, ClassProblem
+from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.slot import Slot
+from bayes_sparse.problem.sparse_design import make_design, sparse_moments
+from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.surfaces import Softmax
+
+__all__ = [
+    "Centred",
+    "LikelihoodAtData",
+    "bias_sd",
+    "class_slices",
+    "kept_precision",
+    "kept_weights",
+    "named_subject",
+    "normal_weights",
+    "observe",
+    "scaled",
+    "standardised",
+    "weight_names",
+]
+
+type Centred = bool | NDArray[np.bool_]
+
+_NOISE_FLOOR = 1e-6  # of the spread of the targets: noise below it has collapsed
+_POISSON = float(np.log(1e5))  # counts so little over-dispersed are Poisson's, and beyond it rounding errors speak
+_REACH = 20.0  # how far other nuisance parameters may move from their start, in logs
+_DENSE_BYTES = 200 * 10**6  # sparse features up to this size are made dense where PyMC is to multiply them
+_log = logging.getLogger("bayes_sparse")
+
+
+def named_subject(data: Prepared, name: str, wide: float | None) -> Subject:
+    """What the evidence methods fit; ``wide`` is the sd of the bias's prior, None for the likelihood's own."""
+    sd = bias_sd(data, wide)
+    extra = np.ones((data.table.n, 1)) if data.basis.bias else None
+    many = data.likelihood.name == "categorical"
+    problem = _class_problem(data, extra, sd) if many else _problem(data, extra, sd)
+    w, bias = _slots(data)
+    return Subject(
+        linear=problem if isinstance(problem, Problem) else None,
+        classes=problem if isinstance(problem, ClassProblem) else None,
+        other=_surface(problem) if isinstance(problem, ClassProblem) else None,
+        y=data.y,
+        sparse=(w,),
+        fixed=(bias,) if problem.design.q else (),
+        names=weight_names(data),
+        observed=data.table.target,
+        obs_dim=data.table.obs_dim,
+        obs=data.table.rows,
+        unpack=lambda theta: dict(zip(data.likelihood.nuisance, np.exp(theta), strict=True)),
+        settings={
+            "model": name,
+            "bias_sd": sd,
+            "likelihood": {"name": data.likelihood.name, **asdict(data.likelihood)},
+            "basis": bases.settings(data.basis),
+            "columns": data.table.columns if data.own is None else data.own,
+        },
+        shift=_full(data, data.shift),
+        scale=_full(data, data.scale),
+        labels=_labels(data),
+        constant_data=_stored(data),
+        interchangeable=data.basis.kernel,
+        scale_free=data.likelihood.scale_free,
+    )
+
+
+def standardised(data: Prepared) -> FloatArray:
+    """The basis functions as the prior speaks of them, dense: for a declaration."""
+    Phi = _dense(data.Phi) if issparse(data.Phi) else np.asarray(data.Phi, dtype=float)
+    if data.shift is not None:
+        Phi = Phi - data.shift
+    return Phi if data.scale is None else Phi / data.scale
+
+
+def normal_weights(data: Prepared, hyper: tuple[float, float], sd: float, *, centred: Centred) -> Any:
+    """Precisions and normal weights of a declaration, inside its model context: the weights.
+
+    ``w ~ Normal(0, 1/sqrt(alpha))`` directly where centred, else ``w = z / sqrt(alpha)`` with standard normal z.
+    """
+    kept, known = kept_weights(data, sd)
+    alpha = pm.Gamma("alpha", *hyper, dims="basis")
+    precision: Any = alpha if not kept.any() else pt.switch(kept, known, alpha)
+    return scaled(pm.Normal, "w", 1 / pt.sqrt(precision), "basis", centred)
+
+
+def scaled(distribution: Any, name: str, scale: Any, dim: str, centred: Centred) -> Any:
+    """A variable of a given scale, inside its model context, in the parametrisation that NUTS explores best.
+
+    Directly where centred, which suits what the data determine; elsewhere as z of scale 1 times the scale, which suits
+    what only the prior holds.
+    """
+    directly = np.asarray(centred)
+    if directly.all():
+        return distribution(name, 0.0, scale, dims=dim)
+    if not directly.any():
+        return pm.Deterministic(name, scale * distribution("z", 0.0, 1.0, dims=dim), dims=dim)
+    z = distribution("z", 0.0, pt.switch(directly, scale, 1.0), dims=dim)
+    return pm.Deterministic(name, z * pt.switch(directly, 1.0, scale), dims=dim)
+
+
+def observe(data: Prepared, eta: Any) -> None:
+    """Nuisance parameters and the observed variable of a declaration, inside its model context."""
+    start = data.likelihood.start(data.y - data.offset)
+    nuisance = [
+        pm.LogNormal(name, np.log(value), 3.0) for name, value in zip(data.likelihood.nuisance, start, strict=True)
+    ]
+    distribution, arguments = data.likelihood.distribution(eta, *nuisance)
+    if data.weights is None:
+        observed = data.y if data.likelihood.name in ("normal", "student_t") else data.y.astype(int)
+        distribution(data.table.target, **arguments, observed=observed, dims=data.table.obs_dim)
+    else:
+        terms = pm.logp(distribution.dist(**arguments), data.y)
+        pm.Potential(data.table.target, data.weights * terms)
+
+
+def bias_sd(data: Prepared, wide: float | None) -> float:
+    """Sd of the bias's normal prior."""
+    if wide is None:
+        return data.likelihood.bias_sd(data.y - data.offset)
+    return np.inf if wide == np.inf else positive("bias_sd", wide)
+
+
+def kept_precision(data: Prepared, sd: float) -> FloatArray:
+    """Columns the user keeps have the bias's wide prior, in units of their own size."""
+    if not data.kept.any():
+        return np.empty(0)
+    if data.scale is not None:
+        size = np.ones(data.kept.sum())
+    elif issparse(data.Phi):
+        size = sparse_moments(data.Phi[:, data.kept])[1]
+    else:
+        size = data.Phi[:, data.kept].std(axis=0)
+    return np.where(size > 0, size, 1.0) ** 2 / sd**2
+
+
+def kept_weights(data: Prepared, sd: float) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Which weights of all classes the user keeps, and their precisions; zero for the others."""
+    precision = np.zeros(len(data.names))
+    precision[data.kept] = kept_precision(data, sd)
+    times = len(weight_names(data)) // len(data.names)
+    return np.tile(data.kept, times), np.tile(precision, times)
+
+
+def _dense(Phi: Any) -> FloatArray:
+    """Sparse features in full, as long as they are small."""
+    n, M = Phi.shape
+    need = 8 * n * M
+    if need > _DENSE_BYTES:
+        raise ValueError(
+            f"PyMC takes the features dense, and these {n:,} rows of {M:,} columns would be {need / 10**6:,.0f} MB, "
+            f"more than {_DENSE_BYTES / 10**6:.0f}: fit by evidence first, and sample with the columns that it keeps."
+        )
+    _log.info("The sparse features are made dense for PyMC: %.1f MB.", need / 10**6)
+    return np.asarray(Phi.toarray(), dtype=float)
+
+
+def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
+    design = make_design(data.Phi, data.shift, data.scale, extra)
+    log_start = np.log(data.likelihood.start(data.y - data.offset))
+    floor = np.log(_NOISE_FLOOR) if data.likelihood.name in ("normal", "student_t") else -_REACH
+    ceiling = log_start + _REACH
+    if data.likelihood.name == "negative_binomial":
+        ceiling = np.minimum(ceiling, _POISSON)
+    pointwise = LikelihoodAtData(data.likelihood, data.y)
+    return Problem(
+        design=design,
+        y=data.y,
+        free=np.append(~data.kept, np.zeros(design.q, dtype=bool)),
+        fixed_precision=np.append(kept_precision(data, sd), np.full(design.q, sd**-2.0)),
+        pointwise=pointwise,
+        value=pointwise.value,
+        offset=data.offset,
+        weights=data.weights,
+        theta=log_start,
+        theta_bounds=np.stack([log_start + floor, ceiling], axis=1),
+        normal=data.likelihood.name == "normal",
+    )
+
+
+def _class_problem(data: Prepared, extra: FloatArray | None, sd: float) -> ClassProblem:
+    if data.offset.any():
+        raise ValueError("With several classes there is no `offset`: leave it out.")
+    assert data.classes is not None
+    C = len(data.classes)
+    if data.own is None:
+        designs = [make_design(data.Phi, data.shift, data.scale, extra)] * C
+    else:
+        designs = [
+            make_design(
+                data.Phi[:, own],
+                None if data.shift is None else data.shift[own],
+                None if data.scale is None else data.scale[own],
+                extra,
+            )
+            for own in class_slices(data)
+        ]
+    design = ClassDesign(tuple(designs))
+    assert isinstance(data.likelihood, categorical)
+    kept, precision = kept_weights(data, sd)
+    fixed = np.append(precision[kept], np.full(design.q, sd**-2.0))
+    return ClassProblem(design, data.y.astype(int), fixed, data.weights, kept, data.likelihood.link, _logistic)
+
+
+def _surface(problem: ClassProblem) -> Softmax | None:
+    """What one-step methods see: features that all classes share, none of them kept."""
+    design = problem.design
+    if not design.shared or (problem.kept is not None and problem.kept.any()):
+        return None
+    return Softmax(design.designs[0], problem.y, design.classes, problem.fixed_precision, problem.weights)
+
+
+def class_slices(data: Prepared) -> list[slice]:
+    """Which of the columns are each class's, where every class has its own."""
+    assert data.own is not None
+    starts = np.cumsum([0, *(len(own) for own in data.own)]).tolist()
+    return [slice(start, stop) for start, stop in itertools.pairwise(starts)]
+
+
+def _slots(data: Prepared) -> tuple[Slot, Slot]:
+    """The weights, those of several classes one after the other, and the bias, one a class."""
+    names = weight_names(data)
+    M = len(names)
+    w = Slot("w", (M,), ("basis",), {"basis": np.array(names)}, slice(0, M), np.zeros(M))
+    if data.likelihood.name != "categorical" or data.classes is None:
+        return w, Slot("bias", (), (), {}, slice(M, M + 1), np.zeros(()))
+    C = len(data.classes)
+    return w, Slot("bias", (C,), ("class",), {"class": data.classes}, slice(M, M + C), np.zeros(C))
+
+
+def weight_names(data: Prepared) -> list[str]:
+    """One name a weight: "column", or "column[class]" where there are several classes."""
+    if data.likelihood.name != "categorical" or data.classes is None or data.own is not None:
+        return data.names
+    return [f"{name}[{label}]" for label in data.classes.tolist() for name in data.names]
+
+
+def _labels(data: Prepared) -> dict[str, NDArray[Any]]:
+    """Which column and which class each weight belongs to, where there are several classes."""
+    if data.likelihood.name != "categorical" or data.classes is None:
+        return {}
+    columns = [data.names] * len(data.classes) if data.own is None else data.own
+    return {
+        "of_column": np.array([name for own in columns for name in own]),
+        "of_class": np.repeat(data.classes, [len(own) for own in columns]),
+    }
+
+
+def _full(data: Prepared, values: FloatArray | None) -> FloatArray | None:
+    """A value a column for every weight: features that the classes share stand once for each."""
+    if values is None or data.likelihood.name != "categorical" or data.own is not None or data.classes is None:
+        return values
+    return np.tile(values, len(data.classes))
+
+
+def _logistic(y: FloatArray) -> LikelihoodAtData:
+    return LikelihoodAtData(bernoulli(), y)
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodAtData:
+    """The likelihood along the predictor at the data; compiled when it is first called, which a normal one never is."""
+
+    likelihood: Likelihood
+    y: FloatArray
+
+    def __call__(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
+        """Value and three derivatives at predictors and logs of the nuisance parameters."""
+        return tuple(compiled(self.likelihood)(eta, self.y, *theta))
+
+    def value(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
+        """The value alone, several times as fast; compiled by itself when it is first called."""
+        return compiled(self.likelihood, derivatives=0)(eta, self.y, *theta)[0]
+
+
+def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Arrays that prediction needs: how inputs were standardised, and the training rows under the kernels."""
+    stored: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    if data.classes is not None:
+        stored["classes"] = (("class",), data.classes)
+    if data.weights is not None:
+        stored["weights"] = ((data.table.obs_dim,), data.weights)
+    if data.offset.any():
+        stored["offset"] = ((data.table.obs_dim,), data.offset)
+    if data.scale is not None:
+        full = _full(data, data.scale)
+        assert full is not None
+        stored["basis_scale"] = (("basis",), full)
+    if data.basis.kernel:
+        stored["X"] = ((data.table.obs_dim, "feature"), np.asarray(data.table.X, dtype=float))
+        if data.input_shift is not None and data.input_scale is not None:
+            stored["input_shift"] = (("feature",), data.input_shift)
+            stored["input_scale"] = (("feature",), data.input_scale)
+    return stored

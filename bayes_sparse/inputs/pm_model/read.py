@@ -1,0 +1,127 @@
+"""From a `pm.Model` to a `Problem`, step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pymc as pm
+
+from bayes_sparse.inputs.pm_model.affine import classify
+from bayes_sparse.inputs.pm_model.checks import check_weights, observed_variable
+from bayes_sparse.inputs.pm_model.columns import read_columns
+from bayes_sparse.inputs.pm_model.distribution import Distribution
+from bayes_sparse.inputs.pm_model.evaluate import number_of
+from bayes_sparse.inputs.pm_model.forecast import Forecast
+from bayes_sparse.inputs.pm_model.likelihood import Likelihood
+from bayes_sparse.inputs.pm_model.nodes import reached
+from bayes_sparse.inputs.pm_model.nuisance import Nuisance, fixed_precision, nuisance_variables
+from bayes_sparse.inputs.pm_model.power_law import law_finder
+from bayes_sparse.inputs.pm_model.predictor import find_predictor
+from bayes_sparse.inputs.pm_model.result import ReadModel
+from bayes_sparse.inputs.pm_model.sparse import sparse_variables
+from bayes_sparse.inputs.pm_model.variable import (
+    coords_of,
+    dims_of,
+    family_of,
+    in_order,
+    parameters,
+    prior_sd,
+    slots_of,
+)
+from bayes_sparse.problem.design import Design, FloatArray
+from bayes_sparse.problem.problem import Problem
+
+__all__ = ["read_model"]
+
+
+def read_model(
+    model: pm.Model,
+    weights: str | None = None,
+    *,
+    observation_weights: FloatArray | None = None,
+    y: FloatArray | None = None,
+) -> ReadModel:
+    """Read a model with a sparse Gaussian prior and a linear predictor.
+
+    Parameters
+    ----------
+    model : pm.Model
+        The user's own model.
+    weights : str, optional
+        Name of the sparse weights. By default every Normal variable whose prior sd depends on a variable of the
+        same shape.
+    observation_weights : array (n,), optional
+        A weight of 2 counts an observation twice.
+    y : array, optional
+        Stands in for the observed values: for prediction at rows that have not been observed.
+
+    Returns
+    -------
+    ReadModel
+        The problem, and what is needed to put values back under the user's own names.
+
+    Raises
+    ------
+    ValueError
+        If the model is not of this kind; the sentence says why and what to do.
+    """
+    observed = observed_variable(model)
+    params = parameters(observed)
+    y = number_of(model.rvs_to_values[observed]) if y is None else y
+    if y.ndim != 1:
+        raise ValueError(f"The observed variable {observed.name!r} has {y.ndim} dimensions; it must have one.")
+    checked = check_weights(observation_weights, len(y))
+
+    rvs = set(model.free_RVs)
+    sparse, gaussian = sparse_variables(model, weights, reached(params, rvs))
+    kinds = classify(params, rvs, gaussian)
+    eta = find_predictor(params, kinds, rvs, sparse)
+    fixed = in_order((reached([eta], rvs) & gaussian) - set(sparse), model)
+    latents = sparse + fixed
+    nuisance = Nuisance(model, nuisance_variables(model, params, eta, sparse, fixed))
+
+    slots = slots_of(model, latents)
+    shapes = {rv: slot.shape for rv, slot in zip(latents, slots, strict=True)}
+    distribution = Distribution(observed, eta, rvs, nuisance, len(y))
+    likelihood, forecast = Likelihood(distribution, rvs, y), Forecast(distribution)
+    offset, blocks = read_columns(eta, latents, shapes, kinds, len(y))
+    for rv, slot in zip(latents, slots, strict=True):
+        if slot.mean.any():
+            offset = offset + blocks[rv] @ slot.mean.ravel()
+
+    problem = Problem(
+        design=Design(
+            _beside([blocks[rv] for rv in sparse], len(y)), extra=_beside([blocks[rv] for rv in fixed], len(y))
+        ),
+        y=y,
+        free=np.repeat([rv in sparse for rv in latents], [blocks[rv].shape[1] for rv in latents]),
+        fixed_precision=fixed_precision(fixed, shapes, nuisance),
+        pointwise=likelihood.pointwise,
+        offset=offset,
+        weights=checked,
+        theta=nuisance.start,
+        theta_bounds=nuisance.bounds,
+        log_prior=nuisance.log_prior if nuisance.rvs else None,
+        normal=likelihood.sigma is not None,
+        sigma=1.0 if likelihood.sigma is None else likelihood.sigma,
+    )
+    hypers = {rv: in_order(reached([prior_sd(rv)], rvs), model) for rv in sparse}
+    return ReadModel(
+        problem=problem,
+        sparse=slots[: len(sparse)],
+        fixed=slots[len(sparse) :],
+        precision={rv.name: tuple(h.name for h in hypers[rv]) for rv in sparse},
+        observed=observed.name,
+        obs_dims=dims_of(model, observed),
+        obs_coords=coords_of(model, observed),
+        describe=family_of(observed),
+        nuisance=tuple(rv.name for rv in nuisance.rvs),
+        unpack=nuisance.unpack,
+        simulate=forecast.simulate,
+        mean=forecast.mean if forecast.has_mean else None,
+        _laws={rv.name: law_finder(prior_sd(rv), hypers[rv], shapes[rv]) for rv in sparse},
+    )
+
+
+def _beside(blocks: list[FloatArray], n: int) -> FloatArray:
+    """Put blocks side by side; a single one is not copied."""
+    return blocks[0] if len(blocks) == 1 else np.hstack([np.empty((n, 0)), *blocks])

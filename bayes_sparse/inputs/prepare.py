@@ -1,0 +1,218 @@
+"""A table of features and a choice of basis become basis functions ready for a named model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import hstack
+
+from bayes_sparse.inputs import likelihoods
+from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size
+from bayes_sparse.inputs.class_features import class_tables, is_by_class
+from bayes_sparse.inputs.likelihoods import Likelihood
+from bayes_sparse.inputs.table import Table, check_constant, labels_of, plain_labels, read_table, vector_of
+from bayes_sparse.problem.design import FloatArray, column_moments
+from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
+
+__all__ = ["Prepared", "prepare"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Everything a named model needs to know about the data.
+
+    Attributes
+    ----------
+    table : Table
+        Features and target with their names.
+    y : array (n,)
+        Target as numbers; class labels as 0, 1 ...
+    classes : array, optional
+        The labels behind 0, 1 ...
+    likelihood : Likelihood
+        Chosen or found.
+    basis : Basis
+        How features became basis functions.
+    Phi : array or sparse array (n, M)
+        Basis functions before standardising (the user's own array for a linear basis).
+    names : list of str
+        Name of each basis function.
+    shift, scale : array (M,), optional
+        ``(Phi - shift) / scale`` is what the prior speaks of.
+    input_shift, input_scale : array (p,), optional
+        How features were standardised before a kernel was taken.
+    kept : bool array (M,)
+        Basis functions never pruned.
+    weights : array (n,), optional
+        Weight of each observation.
+    offset : array (n,)
+        Known part of the predictor.
+    own : list of list of str, optional
+        Columns of each class's features, where every class has features of its own: Phi then holds those of the first
+        class, of the second ..., and names are "column[class]".
+    """
+
+    table: Table
+    y: FloatArray
+    classes: NDArray[Any] | None
+    likelihood: Likelihood
+    basis: Basis
+    Phi: Features
+    names: list[str]
+    shift: FloatArray | None
+    scale: FloatArray | None
+    input_shift: FloatArray | None
+    input_scale: FloatArray | None
+    kept: NDArray[np.bool_]
+    weights: FloatArray | None
+    offset: FloatArray
+    own: list[list[str]] | None = None
+
+
+def prepare(
+    data: Any,
+    target: str | None,
+    likelihood: str | Likelihood,
+    basis: Basis,
+    keep: str | Sequence[str] | None,
+    weights: Any,
+    offset: Any,
+) -> Prepared:
+    """Read the data, decide the likelihood, expand the basis; that of each class where every class has its own."""
+    own = isinstance(data, tuple) and len(data) == 2 and is_by_class(data[0])
+    taken: dict[str, NDArray[Any]] = {}
+    if own:
+        _check_own(basis, weights, offset)
+        tables = class_tables(data[0], data[1], target)
+        likelihood = "categorical" if likelihood == "auto" else likelihood
+    else:
+        table, taken = read_table(data, target, [name for name in (weights, offset) if isinstance(name, str)])
+        tables = [table]
+    y, classes, chosen = _target(tables[0], likelihood)
+    if own and chosen.name != "categorical":
+        raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
+    weights = taken[weights] if isinstance(weights, str) else weights
+    offset = taken[offset] if isinstance(offset, str) else offset
+    matrices, columns, shifts, scales, input_shifts, input_scales = zip(
+        *(_expand(table, basis) for table in tables), strict=True
+    )
+    names = columns[0]
+    if own and classes is not None:
+        names = [f"{name}[{label}]" for part, label in zip(columns, classes.tolist(), strict=True) for name in part]
+    n = tables[0].n
+    return Prepared(
+        table=tables[0],
+        y=y,
+        classes=classes,
+        likelihood=chosen,
+        basis=basis,
+        Phi=_beside(matrices),
+        names=names,
+        shift=_joined(shifts),
+        scale=_joined(scales),
+        input_shift=input_shifts[0],
+        input_scale=input_scales[0],
+        kept=_kept(keep, names),
+        weights=None if weights is None else vector_of(weights, n, "weights", positive=True),
+        offset=np.zeros(n) if offset is None else vector_of(offset, n, "offset"),
+        own=list(columns) if own else None,
+    )
+
+
+def _check_own(basis: Basis, weights: Any, offset: Any) -> None:
+    if basis.kernel:
+        raise ValueError("Features of each class's own take no kernels on the rows: leave out `basis`.")
+    if isinstance(weights, str) or isinstance(offset, str):
+        raise ValueError("With features of each class's own give `weights` and `offset` as arrays, not by name.")
+
+
+def _joined(parts: Sequence[FloatArray | None]) -> FloatArray | None:
+    given = [part for part in parts if part is not None]
+    return np.concatenate(given) if given else None
+
+
+def _beside(parts: Sequence[Features]) -> Features:
+    """Matrices side by side, sparse if all of them are; one by itself is not copied."""
+    if len(parts) == 1:
+        return parts[0]
+    sparse = [part for part in parts if not isinstance(part, np.ndarray)]
+    if len(sparse) == len(parts):
+        return as_csc(hstack(sparse))
+    return np.hstack([_filled(part) for part in parts])
+
+
+def _filled(part: Features) -> FloatArray:
+    return np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=float)
+
+
+def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDArray[Any] | None, Likelihood]:
+    """Target as numbers, class labels if it has any, and the likelihood; asks where two would be defensible."""
+    y, name = table.y, table.target
+    chosen = _without_doubt(y, name) if likelihood == "auto" else likelihoods.resolve(likelihood)
+    if chosen.name in ("bernoulli", "categorical"):
+        codes, classes = labels_of(y, name, several=chosen.name == "categorical")
+        return codes, classes, chosen
+    if y.dtype.kind not in "fiub":
+        raise ValueError(f"The target {name!r} holds labels, which the likelihood {chosen.name!r} cannot take.")
+    numbers = y.astype(float)
+    wrong = chosen.wrong(numbers)
+    if wrong:
+        raise ValueError(f"The likelihood {chosen.name!r} takes {wrong}; the target {name!r} holds other values.")
+    if chosen.name in ("normal", "student_t") and np.ptp(numbers) == 0:
+        raise ValueError(f"The target {name!r} is constant (always {numbers[0]:g}): there is nothing to explain.")
+    return numbers, None, chosen
+
+
+def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
+    y = plain_labels(y)
+    distinct = len(np.unique(y))
+    if y.dtype.kind == "f" and distinct > 2:
+        return likelihoods.normal()
+    if y.dtype.kind != "f" and distinct <= 2:
+        return likelihoods.bernoulli()
+    if y.dtype.kind in "iu":
+        what, say = f"whole numbers with {distinct} values", "'normal', 'poisson', 'negative_binomial' or 'categorical'"
+    elif y.dtype.kind == "f":
+        what, say = f"floats with {distinct} distinct values", "'bernoulli' for two classes, or 'normal'"
+    else:
+        what = f"{distinct} labels"
+        say = "'categorical' (the model 'student_multinomial' is for it), or 'bernoulli' after merging them into two"
+    raise ValueError(f"The target {name!r} holds {what}, which can mean several things: say likelihood={say}.")
+
+
+def _expand(
+    table: Table, basis: Basis
+) -> tuple[Features, list[str], FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
+    """Basis functions, their names, and what standardises them (or the inputs of a kernel)."""
+    X = check_dense(table.X, basis)
+    if basis.kernel:
+        check_kernel_size(table.n, table.n)
+        shift, scale = None, None
+        if basis.standardise:
+            shift, scale = column_moments(X)
+            scale = np.where(scale > 0, scale, 1.0)
+            X = (X - shift) / scale
+        X = np.ascontiguousarray(X, dtype=float)
+        return basis.matrix(X, X), basis.names(table.columns, list(table.rows)), None, None, shift, scale
+    Phi: Any = basis.matrix(X, None)
+    names = basis.names(table.columns, list(table.rows)) or [f"f{j}" for j in range(Phi.shape[1])]
+    mean, sd = column_moments(Phi) if isinstance(Phi, np.ndarray) else sparse_moments(Phi)
+    if basis.bias:
+        check_constant(names, sd)
+    if not basis.standardise:
+        return Phi, names, None, None, None, None
+    # Without a bias, centring would change the model; scaling does not.
+    return Phi, names, mean if basis.bias else None, np.where(sd > 0, sd, 1.0), None, None
+
+
+def _kept(keep: str | Sequence[str] | None, names: list[str]) -> NDArray[np.bool_]:
+    wanted = [] if keep is None else [keep] if isinstance(keep, str) else [str(name) for name in keep]
+    unknown = [k for k in wanted if k not in names]
+    if unknown:
+        shown = ", ".join(names[:6]) + (" ..." if len(names) > 6 else "")
+        raise ValueError(f"`keep` names {unknown[0]!r}, which is not a basis function; there are {shown}.")
+    return np.isin(names, wanted) if wanted else np.zeros(len(names), dtype=bool)

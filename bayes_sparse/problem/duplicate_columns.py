@@ -1,0 +1,54 @@
+"""Columns that are the same, or opposite, once standardised: the data cannot tell their weights apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_sparse.problem.design import IntArray
+from bayes_sparse.problem.sparse_design import AnyDesign
+
+__all__ = ["Twin", "in_words", "twins"]
+
+type Twin = tuple[int, int, int]  # a column, the earlier one it is the same as, and 1, or -1 if it is its opposite
+
+_SAME = 1e-10  # of a column's length: a difference so small is none
+_SHOWN = 4
+
+
+def twins(design: AnyDesign, among: IntArray) -> list[Twin]:
+    """Those of some columns that are an earlier one, or minus it."""
+    size = np.sqrt(np.maximum(design.squares()[among], 0.0))
+    among, size = among[size > 0], size[size > 0]
+    # Equal columns have equal products with any vector: sort those, then compare in full only where they agree.
+    products = np.abs(design.transposed_times(np.cos(np.arange(1.0, design.n + 1)))[among])
+    order = np.argsort(products, kind="stable")
+    reach = (_SAME * np.sqrt(design.n) * size)[order]
+    apart = np.diff(products[order]) > np.maximum(reach[1:], reach[:-1])
+    groups = np.split(order, np.flatnonzero(apart) + 1)
+    found = [twin for group in groups if len(group) > 1 for twin in _within(design, np.sort(among[group]))]
+    return sorted(found)
+
+
+def _within(design: AnyDesign, group: IntArray) -> list[Twin]:
+    """The twins among a few columns."""
+    columns = design.columns(group)
+    length = np.linalg.norm(columns, axis=0)
+    found: list[Twin] = []
+    left: NDArray[np.bool_] = np.ones(len(group), dtype=bool)
+    for i in range(len(group)):
+        if not left[i]:
+            continue
+        left[i] = False
+        for sign in (1, -1):
+            gap = np.linalg.norm(columns - sign * columns[:, i : i + 1], axis=0)
+            same = left & (gap <= _SAME * length[i])
+            found += [(int(j), int(group[i]), sign) for j in group[same]]
+            left &= ~same
+    return found
+
+
+def in_words(found: list[Twin], names: list[str]) -> str:
+    """Which columns are the same, by name."""
+    shown = [f"{names[j]!r} is {'' if sign > 0 else 'minus '}{names[i]!r}" for j, i, sign in found[:_SHOWN]]
+    return ", ".join(shown) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")

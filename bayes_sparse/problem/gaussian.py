@@ -1,0 +1,195 @@
+"""The Gaussian posterior everything meets at: likelihood curvature H plus prior precision A.
+
+``Sigma = (H + A)^-1`` with ``H = Phi' B Phi``. Two forms of the same thing: :class:`Primal` factorises the k x k
+matrix, :class:`Dual` the n x n one, for more columns than observations. The product H of columns that are at hand and
+the jitter policy live here, once.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import lapack
+
+from bayes_sparse.problem.design import FloatArray
+
+__all__ = ["Dual", "Primal", "cholesky", "weighted_gram"]
+
+_BLOCK = 2**17  # numbers of a block of rows: a megabyte
+_MANY = 20  # columns from which half of a product costs less than the square roots it takes
+
+
+def cholesky(P: FloatArray) -> FloatArray:
+    """Lower factor L with ``P = L L'``.
+
+    A matrix that is not positive definite to working precision gets the smallest jitter of 1e-14, 1e-12 ... 1e-6
+    (relative to its diagonal) that makes it so. No other scaling is needed: the rounding errors of a Cholesky factor do
+    not depend on the scale of the rows.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When even a jitter of 1e-6 does not help: the matrix is not positive definite at all.
+    """
+    if not P.size:  # LAPACK does not take an empty matrix; an empty model is a model all the same
+        return np.empty((0, 0))
+    L, info = lapack.dpotrf(P, lower=1)
+    jitter = 1e-14
+    while info != 0 and jitter <= 1e-6:
+        raised = P.copy()
+        raised.flat[:: len(P) + 1] *= 1 + jitter
+        L, info = lapack.dpotrf(raised, lower=1)
+        jitter *= 100
+    if info != 0 or not np.isfinite(L[-1, -1]):
+        raise np.linalg.LinAlgError("the posterior precision is not positive definite")
+    return np.asarray(L)
+
+
+def weighted_gram(Phi: FloatArray, b: FloatArray) -> FloatArray:
+    """``Phi' diag(b) Phi``, in row blocks that stay in the cache.
+
+    Parameters
+    ----------
+    Phi : array (n, k)
+        In either memory order; for columns held as rows, hand in the transpose.
+    b : array (n,)
+        Weights of the observations. Negative ones are allowed.
+    """
+    n, k = Phi.shape
+    product = _mirrored if k >= _MANY and b.min(initial=0.0) >= 0 else _whole
+    step = max(1024, _BLOCK // max(k, 1))
+    if n <= step:
+        return product(Phi, b)
+    out = np.zeros((k, k))
+    for start in range(0, n, step):
+        out += product(Phi[start : start + step], b[start : start + step])
+    return out
+
+
+def _whole(Phi: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray(Phi.T @ (b[:, None] * Phi))
+
+
+def _mirrored(Phi: FloatArray, b: FloatArray) -> FloatArray:
+    half = np.sqrt(b)[:, None] * Phi
+    return np.asarray(half.T @ half)  # a matrix with its own transpose: numpy computes one half and mirrors it
+
+
+class Primal:
+    """Posterior factorised on the side of the k columns.
+
+    Parameters
+    ----------
+    H : array (k, k)
+        Curvature of the negative log-likelihood.
+    alpha : array (k,)
+        Prior precisions.
+    """
+
+    def __init__(self, H: FloatArray, alpha: FloatArray) -> None:
+        P = H.copy()
+        P.flat[:: len(alpha) + 1] += alpha
+        self._take(cholesky(P), alpha)
+
+    @classmethod
+    def of_factor(cls, L: FloatArray, alpha: FloatArray) -> Primal:
+        """From a lower factor of ``H + A`` that is known already."""
+        new = cls.__new__(cls)
+        new._take(L, alpha)
+        return new
+
+    def _take(self, L: FloatArray, alpha: FloatArray) -> None:
+        self._L, self.alpha = L, alpha
+        self._covariance: FloatArray | None = None
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower factor of ``H + A``."""
+        return np.tril(self._L)
+
+    @cached_property
+    def log_determinant(self) -> float:
+        """Of ``H + A``; not needed on the way to a mode, so only computed when asked for."""
+        return 2 * float(np.log(self._L.diagonal()).sum())
+
+    def solve(self, v: FloatArray) -> FloatArray:
+        """``Sigma v`` for a vector or for each column of a matrix."""
+        if not v.size:
+            return v
+        x, _ = lapack.dpotrs(self._L, v, lower=1)
+        return np.asarray(x)
+
+    @property
+    def covariance(self) -> FloatArray:
+        """The k x k matrix Sigma."""
+        if self._covariance is None and not self._L.size:
+            self._covariance = self._L
+        if self._covariance is None:
+            half, _ = lapack.dpotri(self._L, lower=1)
+            full = half + half.T  # LAPACK fills the lower half; the upper one is zero
+            full.flat[:: len(full) + 1] = half.diagonal()
+            self._covariance = full
+        return self._covariance
+
+    @property
+    def factor(self) -> FloatArray:
+        """A matrix F with ``F F' = Sigma``, upper triangular."""
+        if not self._L.size:
+            return self._L
+        inverse, _ = lapack.dtrtri(self._L, lower=1)
+        return np.asarray(np.tril(inverse).T)
+
+    @property
+    def variance(self) -> FloatArray:
+        """Diagonal of Sigma."""
+        return np.asarray(self.covariance.diagonal())
+
+    @property
+    def smoothing(self) -> FloatArray:
+        """Diagonal of ``Sigma H Sigma``: how fast the degrees of freedom answer to a precision."""
+        return np.asarray(self.variance - np.einsum("ij,j,ij->i", self.covariance, self.alpha, self.covariance))
+
+
+class Dual:
+    """The same posterior factorised on the side of the n observations, for n < k.
+
+    Parameters
+    ----------
+    Phi : array (n, k)
+        Columns.
+    b : array (n,)
+        Curvature of each observation's negative log-likelihood along the predictor, not negative.
+    alpha : array (k,)
+        Prior precisions, all positive.
+    """
+
+    def __init__(self, Phi: FloatArray, b: FloatArray, alpha: FloatArray) -> None:
+        self.alpha = alpha
+        self._half = np.sqrt(b)[:, None] * Phi
+        C = (self._half / alpha) @ self._half.T
+        C.flat[:: len(C) + 1] += 1.0
+        self._L = cholesky(C)
+        self.log_determinant = float(2 * np.log(self._L.diagonal()).sum() + np.log(alpha).sum())
+
+    def solve(self, v: FloatArray) -> FloatArray:
+        """``Sigma v`` for a vector or for each column of a matrix."""
+        alpha = self.alpha if v.ndim == 1 else self.alpha[:, None]
+        x = v / alpha
+        return np.asarray(x - (self._half.T @ self._inner(self._half @ x)) / alpha)
+
+    @property
+    def variance(self) -> FloatArray:
+        """Diagonal of Sigma."""
+        V, _ = lapack.dtrtrs(self._L, self._half, lower=1)
+        return np.asarray(1 / self.alpha - np.einsum("ij,ij->j", V, V) / self.alpha**2)
+
+    @property
+    def smoothing(self) -> FloatArray:
+        """Diagonal of ``Sigma H Sigma``."""
+        W = self._inner(self._half)
+        return np.asarray(np.einsum("ij,ij->j", W, W) / self.alpha**2)
+
+    def _inner(self, v: FloatArray) -> FloatArray:
+        x, _ = lapack.dpotrs(self._L, v, lower=1)
+        return np.asarray(x)

@@ -1,0 +1,1 @@
+"""What fits again: ladders, sensitivity to the hyper-prior, selection paths."""

@@ -1,0 +1,190 @@
+"""The ladder from a point to the exact posterior: each rung leaves out one approximation of the one below.
+
+1. ``plug_in``: the mode, as if it were known.
+2. ``approximation``: the Gaussian (or one-dimensional) approximation at alpha*.
+3. ``conditional``: exact p(w | alpha*, data), by NUTS.
+4. ``full``: p(w, alpha | data), by NUTS.
+
+All on the same data, basis and hyper-prior. Two rungs side by side show what one approximation costs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+
+from bayes_sparse.fitting.choices import checked_hyper, choose_method, choose_model
+from bayes_sparse.fitting.fit import fit
+from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs.fingerprint import fingerprint
+from bayes_sparse.inputs.pm_model.declared import set_data
+from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.models import Declared
+from bayes_sparse.trees.moments import with_moments
+from bayes_sparse.trees.rung import RUNGS
+
+__all__ = ["ladder"]
+
+_log = logging.getLogger("bayes_sparse")
+
+
+def ladder(
+    model: str | Any | pm.Model,
+    data: Any = None,
+    *,
+    method: str | Any = "evidence",
+    hyper: tuple[float, float] | None = None,
+    basis: Any = "linear",
+    rungs: Sequence[str] = RUNGS,
+    earlier: xr.DataTree | None = None,
+    store: str | Path | None = None,
+    sampler: str = "auto",
+    draws: int = 1000,
+    chains: int = 4,
+    random_seed: int | None = None,
+    progressbar: bool = True,
+    **arguments: Any,
+) -> xr.DataTree:
+    """Fit a model by plug-in, by its approximation, exactly at alpha*, and exactly.
+
+    Parameters
+    ----------
+    model, data, method, hyper, basis, draws, chains, random_seed, progressbar
+        As for `bayes_sparse.fit`. ``hyper=None`` takes the model's proper hyper-prior for all rungs, where the method
+        can use one; a one-step method finds its own alpha* and only the last rung has a hyper-prior.
+    rungs : sequence of str
+        Which of ``"plug_in"``, ``"approximation"``, ``"conditional"``, ``"full"``.
+    earlier : xarray.DataTree, optional
+        A ladder of the same model and data: rungs that it has are not fitted again.
+    store : path, optional
+        A NetCDF file that every rung is saved to when it is there, and that a later call goes on from.
+    sampler : "auto", "nutpie" or "pymc"
+        Whose NUTS.
+    **arguments
+        More for `bayes_sparse.fit`: target, likelihood, keep, weights, offset ...
+
+    Returns
+    -------
+    xarray.DataTree
+        A child for each rung, itself a tree as from `fit`: ``ladder["full"]["posterior"]``.
+    """
+    _check(rungs)
+    chosen = choose_model(model)
+    hyper = checked_hyper(hyper)
+    if hyper is None and not isinstance(chosen, Declared):
+        hyper = chosen.proper_hyper
+    found = _usable(chosen, method, hyper, arguments)
+    if isinstance(chosen, Declared):
+        set_data(chosen.model, data)
+    what = {
+        "model": "a pm.Model" if isinstance(chosen, Declared) else repr(chosen),
+        "method": repr(method),
+        "hyper": list(hyper or ()),
+        "basis": json.loads(json.dumps(bases.settings(bases.resolve(basis)))),
+        "draws": draws,
+        "chains": chains,
+        "random_seed": random_seed,
+        "more": {name: fingerprint(value) for name, value in sorted(arguments.items())},
+        "data": fingerprint(chosen.model if isinstance(chosen, Declared) else data),
+    }
+    done = _earlier(earlier, store, what)
+    same: dict[str, Any] = {"random_seed": random_seed, "progressbar": progressbar, **arguments}
+    drawn: dict[str, Any] = {"draws": draws, "chains": chains}
+    for number, rung in enumerate(RUNGS, 1):
+        if rung not in rungs or rung in done:
+            continue
+        _log.info("Rung %d of 4: %s.", number, rung.replace("_", "-"))
+        if rung in ("plug_in", "approximation"):
+            tree = fit(model, data, method=method, hyper=found, basis=basis, **drawn, **same)
+            done[rung] = tree if rung == "approximation" else _plugged_in(tree)
+        elif rung == "conditional":
+            held = NUTS(condition="alpha", start=method, sampler=sampler)
+            done[rung] = fit(model, data, method=held, hyper=found, basis=basis, **drawn, **same)
+        else:
+            whole = NUTS(start=method, sampler=sampler)
+            own = None if isinstance(chosen, Declared) else hyper
+            done[rung] = fit(model, data, method=whole, hyper=own, basis=_known(basis, done), **drawn, **same)
+        _save(done, what, store)
+    return _tree(done, what)
+
+
+def _check(rungs: Sequence[str]) -> None:
+    wrong = [rung for rung in rungs if rung not in RUNGS] if not isinstance(rungs, str) else [rungs]
+    if wrong:
+        raise ValueError(f"`rungs` are some of {', '.join(map(repr, RUNGS))}, in a list; got {wrong[0]!r}.")
+
+
+def _usable(model: Any, method: Any, hyper: tuple[float, float] | None, arguments: dict[str, Any]) -> Any:
+    """The hyper-prior for a method that can use one, None for one that finds its own alpha*."""
+    chosen = choose_method(method, model, hyper, arguments.get("likelihood", "auto"))
+    return None if chosen.needs_flat_hyper or chosen.family != "evidence" else hyper
+
+
+def _known(basis: Any, done: dict[str, xr.DataTree]) -> Any:
+    """A kernel whose width was found by evidence, with that width."""
+    resolved = bases.resolve(basis)
+    for tree in done.values():
+        width = tree["evidence"].attrs.get("width") if "evidence" in tree.children else None
+        if width is not None and isinstance(resolved, bases.rbf) and resolved.width == "evidence":
+            return replace(resolved, width=float(width))
+    return basis
+
+
+def _plugged_in(tree: xr.DataTree) -> xr.DataTree:
+    """The mode alone, without a posterior."""
+    evidence = tree["evidence"].to_dataset()
+    mean = evidence["coordinate_mean"].to_numpy().copy()
+    if "mode" in evidence:  # of a one-step method, whose mean is another point
+        column = evidence["column"].to_numpy()
+        basis = column < evidence.sizes["basis"]
+        mean[basis] = evidence["mode"].to_numpy()[column[basis]]
+    point = with_moments(evidence, mean, np.zeros((len(mean), 1))).assign_attrs(approximation="none: the mode alone")
+    groups = {name: tree[name].to_dataset() for name in ("observed_data", "constant_data")}
+    plugged = xr.DataTree.from_dict({"/evidence": point} | {f"/{name}": group for name, group in groups.items()})
+    plugged.attrs.update(tree.attrs)
+    return plugged
+
+
+def _earlier(earlier: xr.DataTree | None, store: str | Path | None, what: dict[str, Any]) -> dict[str, xr.DataTree]:
+    """The rungs that are there already, of the same ladder."""
+    if earlier is None and store is not None and Path(store).exists():
+        with xr.open_datatree(store, engine="h5netcdf") as opened:
+            earlier = opened.load()
+    if earlier is None:
+        return {}
+    if "ladder" not in earlier.attrs:
+        raise ValueError("`earlier` or `store` holds no ladder: give a tree from bs.ladder, or another file.")
+    before = json.loads(earlier.attrs["ladder"])
+    other = [name for name in what if before.get(name) != json.loads(json.dumps(what[name]))]
+    if other:
+        raise ValueError(
+            f"The earlier ladder is another one: it differs in {', '.join(other)}. Give the same arguments, or another "
+            "file."
+        )
+    return {str(name): child for name, child in earlier.children.items()}
+
+
+def _tree(done: dict[str, xr.DataTree], what: dict[str, Any]) -> xr.DataTree:
+    ladder = xr.DataTree(children={rung: done[rung] for rung in RUNGS if rung in done})
+    ladder.attrs["ladder"] = json.dumps(what)
+    return ladder
+
+
+def _save(done: dict[str, xr.DataTree], what: dict[str, Any], store: str | Path | None) -> None:
+    """Save what is there; the file is whole at all times."""
+    if store is None:
+        return
+    path = Path(store)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.part")
+    _tree(done, what).to_netcdf(beside, engine="h5netcdf")
+    os.replace(beside, path)

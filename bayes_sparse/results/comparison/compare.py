@@ -1,0 +1,193 @@
+"""Several fits of the same data side by side: an approximation against the samples that it stands for."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import xarray as xr
+
+from bayes_sparse.inputs.table import in_words
+from bayes_sparse.results.comparison.agreement import agreement, relevant_terms
+from bayes_sparse.results.comparison.distance import differences
+from bayes_sparse.results.comparison.held_out import held_out_rows
+from bayes_sparse.results.comparison.kinds import checked_trees, chosen_reference, holds_data, settings_of
+from bayes_sparse.results.comparison.marginals import Marginals, aligned_marginals
+from bayes_sparse.results.comparison.summary import diagnosed, evidences, loo_of, score_columns, summary_of
+from bayes_sparse.results.comparison.words import verdict_of
+
+__all__ = ["Comparison", "compare", "compare_knowing"]
+
+_WIDTH = 110  # of printed lines
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Several fits of the same data beside one of them, the reference.
+
+    Attributes
+    ----------
+    reference : str
+        The tree that the others are measured against.
+    parameters : DataFrame
+        A row a parameter and tree: mean, sd, reference_mean, reference_sd; difference of the means in the reference's
+        posterior sds (in the tree's own where the reference has pruned the parameter); mcse, the Monte-Carlo error of
+        that difference in the same unit: what is not larger is no difference; sd_ratio; overlap, the area that the two
+        densities share; wasserstein, how far the one would have to be moved to become the other, in the same unit.
+        What a tree has pruned is exactly zero there.
+    summary : DataFrame
+        A row a tree: kind, terms_kept, relevant_terms, largest_difference, median_difference, median_sd_ratio (of what
+        neither has pruned),
+        median_overlap, seconds, effective_draws (the smallest bulk ESS of the parameters compared, or the number of
+        independent draws), effective_draws_a_second, speed_up (how many times faster than the reference the fit was),
+        log_evidence with its se, its kind and what it is given, elpd_loo with its se, and, for rows held out,
+        log_score (the mean log predictive density) with its se, and log_score_difference from the reference with its
+        se. In the order that the trees were given in, never ranked.
+    relevance : DataFrame
+        A row a pair of trees: how many terms both, only one or neither takes for relevant, Jaccard's index, Cohen's
+        kappa, and the rank correlation of abs(mean) / sd.
+    relevant : DataFrame
+        A row a term, a column a tree: whether it is relevant. Those that a fit keeps; abs(mean) / sd > 2 where a fit
+        cannot prune a weight (NUTS of everything, one-step methods, a proper prior on the precisions).
+    loo : DataFrame or None
+        `arviz.compare` of the trees that have a pointwise log-likelihood, if two have.
+    verdict : str
+        In plain words.
+    notes : tuple of str
+        What was left out, and why.
+    """
+
+    reference: str
+    parameters: pd.DataFrame
+    summary: pd.DataFrame
+    relevance: pd.DataFrame
+    relevant: pd.DataFrame
+    loo: pd.DataFrame | None
+    verdict: str
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        texts = [textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in (self.verdict, *self.notes)]
+        tables = [table.map(_short).to_string() for table in (self._shown(), self.relevance)]
+        return "\n\n".join([texts[0], *tables, *texts[1:]])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<p>{html.escape(text)}</p>" for text in (self.verdict, *self.notes))
+        return said + self._shown().map(_short).to_html() + self.relevance.map(_short).to_html()
+
+    def _shown(self) -> pd.DataFrame:
+        """The summary with a column a tree, without what would be too wide."""
+        return self.summary.drop(columns="log_evidence_given").dropna(axis=1, how="all").T
+
+
+def _short(value: Any) -> str:
+    """A number in four digits, nothing where there is none."""
+    if value is pd.NA or (isinstance(value, float | np.floating) and np.isnan(value)):
+        return ""
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def compare(
+    trees: dict[str, xr.DataTree] | xr.DataTree,
+    data: Any = None,
+    *,
+    target: str | None = None,
+    reference: str | None = None,
+    model: pm.Model | None = None,
+) -> Comparison:
+    """Compare fits of the same data: an evidence fit and NUTS, say, or the rungs of a ladder.
+
+    Parameters
+    ----------
+    trees : dict of xarray.DataTree, or a ladder
+        Trees from `bayes_sparse.fit` by name.
+    data : tuple, DataFrame or Dataset, optional
+        Rows held out, in the forms that `fit` takes, to score the predictions by.
+    target : str, optional
+        Name of their target column.
+    reference : str, optional
+        Name of the tree to measure the others against; None for the most exact: NUTS of everything, then NUTS at the
+        hyper-parameters found, then the first.
+    model : pymc.Model, optional
+        Your own model, when the trees came from one; needed by some checks of the reference.
+
+    Returns
+    -------
+    Comparison
+
+    Notes
+    -----
+    Marginals are compared by at most 4000 draws, evenly thinned (fewer of thousands of parameters), those that are
+    normal by construction by their quantiles. Chance takes about sqrt(5 / draws) off the overlap of equal densities,
+    0.04 with 4000. The mean and the sd of an evidence fit are those it computed, free of Monte-Carlo error. Log scores
+    average the density over up to 1000 draws; without draws, and with several classes, it is the probability of
+    `predict`.
+    """
+    return compare_knowing(trees, data, target, reference, model, {}, {})
+
+
+def compare_knowing(
+    trees: dict[str, xr.DataTree] | xr.DataTree,
+    data: Any,
+    target: str | None,
+    reference: str | None,
+    model: pm.Model | None,
+    loos: dict[str, Any],
+    diagnoses: dict[str, Any],
+) -> Comparison:
+    """`compare` where what `loo` and `diagnose` say of some trees is known already."""
+    named = checked_trees(trees)
+    chosen = chosen_reference(named, reference)
+    rows = None if data is None else held_out_rows(data, target)
+    blind = [name for name, tree in named.items() if not holds_data(tree)]
+    notes = [f"{name!r} does not hold its data: that they are the same was not checked." for name in blind]
+    alike = _of_the_same_terms(named, chosen, notes)
+    aligned, terms = aligned_marginals({name: named[name] for name in alike})
+    parameters = _parameters(aligned, chosen)
+    relevant = relevant_terms(named, aligned)
+    table, elpd = loo_of(named, loos, notes)
+    summary = summary_of(named, chosen, aligned, parameters, relevant)
+    summary = pd.concat([summary, evidences(named, notes), elpd, score_columns(named, chosen, rows, notes)], axis=1)
+    judged = diagnoses[chosen] if chosen in diagnoses else diagnosed(named[chosen], model, notes)
+    held = {name: tuple(own.kept[own.weight].tolist()) for name, own in aligned.items()}
+    said = verdict_of(summary, parameters, held, chosen, judged)
+    return Comparison(
+        chosen, parameters, summary, agreement(relevant, aligned, terms), relevant, table, said, tuple(notes)
+    )
+
+
+def _of_the_same_terms(trees: dict[str, xr.DataTree], reference: str, notes: list[str]) -> list[str]:
+    """Trees whose weights mean the same as the reference's; the others are only compared by what they predict."""
+
+    def meaning(name: str) -> list[Any]:
+        settings = settings_of(trees[name])
+        return [settings["model"] == "declared", settings.get("basis"), settings.get("columns")]
+
+    alike = [name for name in trees if meaning(name) == meaning(reference)]
+    others = [name for name in trees if name not in alike]
+    if others:
+        notes.append(
+            f"{in_words(others)} has other basis functions than {reference!r}: the weights are not compared, only "
+            "what is predicted."
+        )
+    return alike
+
+
+def _parameters(aligned: dict[str, Marginals], reference: str) -> pd.DataFrame:
+    others = [name for name in aligned if name != reference]
+    parts = [differences(aligned[name], aligned[reference]) for name in others]
+    if not parts:
+        empty = differences(aligned[reference], aligned[reference]).iloc[:0]
+        return empty.set_axis(pd.MultiIndex.from_arrays([[], []], names=["parameter", "tree"]))
+    table = pd.concat(parts, keys=others, names=["tree"]).swaplevel()
+    places = {name: i for i, name in enumerate(parts[0].index)}
+    order = np.argsort([places[parameter] for parameter, _ in table.index], kind="stable")
+    table = table.iloc[order]
+    return table[table["mean"].notna() & table["reference_mean"].notna()]

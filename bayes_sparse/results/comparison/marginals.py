@@ -1,0 +1,210 @@
+"""The marginal posteriors of a tree's parameters by name: moments, Monte-Carlo error and draws."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from bayes_sparse.inputs import likelihoods
+from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.results.comparison.kinds import settings_of
+from bayes_sparse.results.diagnose import is_corrected
+from bayes_sparse.trees.rung import was_sampled
+
+__all__ = ["Marginals", "aligned_marginals", "marginals", "weight_variables"]
+
+_WORST = 100  # parameters whose bulk ESS is looked at: those with the smallest ESS of the mean
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Marginals of one tree; weights that it pruned are not among them.
+
+    Attributes
+    ----------
+    names : array (K,) of str
+        Parameters: "bias", "w[x1]" ...
+    weight : bool array (K,)
+        Which of them are weights, that other trees may have pruned.
+    mean, sd, mcse : array (K,)
+        Moments, and the Monte-Carlo error of the mean: zero where the moments are known without draws.
+    draws : array (S, K), optional
+        All chains one after the other.
+    normal : bool array (K,)
+        Which are normal with exactly these moments, so that no draws are needed to know them.
+    effective : float
+        Effective number of draws: the smallest bulk ESS of a sampler, the number of independent draws.
+    """
+
+    names: NDArray[np.str_]
+    weight: NDArray[np.bool_]
+    mean: FloatArray
+    sd: FloatArray
+    mcse: FloatArray
+    draws: FloatArray | None
+    normal: NDArray[np.bool_]
+    effective: float
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which are not exactly zero."""
+        return np.asarray((self.sd > 0) | (self.mean != 0))
+
+    def at(self, names: NDArray[np.str_], weight: NDArray[np.bool_]) -> Marginals:
+        """The same in another order: weights that are missing are exactly zero, anything else is unknown (NaN)."""
+        place = {name: j for j, name in enumerate(self.names.tolist())}
+        found = np.array([place.get(name, -1) for name in names.tolist()], dtype=int)
+        there, absent = found >= 0, np.where(weight, 0.0, np.nan)
+
+        def moved(values: FloatArray) -> FloatArray:
+            out = absent.copy()
+            out[there] = values[found[there]]
+            return out
+
+        draws = None
+        if self.draws is not None:
+            draws = np.broadcast_to(absent, (len(self.draws), len(names))).copy()
+            draws[:, there] = self.draws[:, found[there]]
+        normal = weight.copy()  # a pruned weight is a point
+        normal[there] = self.normal[found[there]]
+        moments = moved(self.mean), moved(self.sd), moved(self.mcse)
+        return Marginals(names, weight, *moments, draws, normal, self.effective)
+
+    def sample(self, size: int) -> FloatArray:
+        """Sorted values (K, size): quantiles of what is normal, thinned draws of anything else."""
+        values = np.asarray(self.mean[:, None] + self.sd[:, None] * ndtri((np.arange(size) + 0.5) / size))
+        if self.draws is not None:
+            chosen = np.linspace(0, len(self.draws) - 1, size).round().astype(int)
+            values[~self.normal] = np.sort(self.draws[np.ix_(chosen, ~self.normal)].T, axis=1)
+        return values
+
+
+def aligned_marginals(trees: dict[str, xr.DataTree]) -> tuple[dict[str, Marginals], int]:
+    """Marginals of the parameters that any tree keeps, in one order, and how many terms there are to choose among."""
+    variables = weight_variables(trees)
+    found = {name: marginals(tree, variables) for name, tree in trees.items()}
+    order: dict[str, bool] = {}
+    for own in sorted(found.values(), key=lambda one: -len(one.names)):  # the longest list has the tidiest order
+        order |= {str(n): bool(w) for n, w in zip(own.names, own.weight, strict=True) if str(n) not in order}
+    names = np.array(list(order), dtype=str)
+    weight: NDArray[np.bool_] = np.array(list(order.values()), dtype=bool)
+    offered = [len(labels) for tree in trees.values() for _, labels in settings_of(tree).get("vectors", {}).values()]
+    return {name: own.at(names, weight) for name, own in found.items()}, max([int(weight.sum()), *offered])
+
+
+def weight_variables(trees: dict[str, xr.DataTree]) -> set[str]:
+    """Names of the variables whose entries may be pruned, over all trees."""
+    names: set[str] = set()
+    for tree in trees.values():
+        settings = settings_of(tree)
+        names |= set(settings.get("vectors", {}))
+        own = settings.get("weights")
+        names |= {own} if isinstance(own, str) else set(own or ())
+    return names
+
+
+def marginals(tree: xr.DataTree, weights: set[str]) -> Marginals:
+    """Read the marginals off a tree; ``weights`` are the names of the variables that are pruned."""
+    known = {} if was_sampled(tree) or is_corrected(tree) else _moments(tree)
+    if "posterior" not in tree.children:
+        kept = {name: (mean, sd) for name, (mean, sd) in known.items() if mean != 0 or sd > 0}
+        mean, sd = np.array(list(kept.values())).reshape(-1, 2).T
+        names = np.array(list(kept), dtype=str)
+        everything = np.ones(len(names), dtype=bool)
+        return Marginals(names, _are_weights(names, weights), mean, sd, np.zeros(len(names)), None, everything, np.nan)
+    names, draws = _drawn(tree)
+    flat = draws.reshape(-1, len(names))
+    mean, sd = flat.mean(axis=0), flat.std(axis=0, ddof=1)
+    mcse, effective = _monte_carlo_error(tree, draws, sd)
+    normal = np.zeros(len(names), dtype=bool)
+    for j, name in enumerate(names.tolist()):
+        if name in known:
+            mean[j], sd[j], mcse[j], normal[j] = *known[name], 0.0, _is_normal(tree)
+    return Marginals(names, _are_weights(names, weights), mean, sd, mcse, flat, normal, effective)
+
+
+def _is_normal(tree: xr.DataTree) -> bool:
+    """Whether an evidence fit's posterior is normal: not where directions have Laplace priors."""
+    return not ("direction" in tree["evidence"].dims and tree["evidence"].attrs.get("prior") == "laplace")
+
+
+def _are_weights(names: NDArray[np.str_], weights: set[str]) -> NDArray[np.bool_]:
+    return np.array([name.split("[")[0] in weights for name in names.tolist()], dtype=bool)
+
+
+def _drawn(tree: xr.DataTree) -> tuple[NDArray[np.str_], FloatArray]:
+    """Names and draws (chain, draw, K) of the parameters; of a named model not its hyper-parameters."""
+    posterior = tree["posterior"].to_dataset()
+    settings, variables = settings_of(tree), [str(name) for name in posterior.data_vars]
+    if settings["model"] != "declared":
+        own = likelihoods.from_settings(settings["likelihood"])
+        variables = [name for name in ("bias", *settings["vectors"], *own.nuisance) if name in variables]
+    names: list[str] = []
+    parts = [np.empty((posterior.sizes["chain"], posterior.sizes["draw"], 0))]
+    for name in variables:
+        values = posterior[name].transpose("chain", "draw", ...)
+        names += _entries(tree, values.isel(chain=0, draw=0, drop=True))
+        parts.append(values.to_numpy().reshape(*values.shape[:2], -1).astype(float))
+    draws = np.concatenate(parts, axis=2)
+    moving = np.flatnonzero(np.ptp(draws, axis=(0, 1)) > 0)  # a matrix of weights holds its pruned entries as zeros
+    return np.array(names, dtype=str)[moving], draws[..., moving]
+
+
+def _entries(tree: xr.DataTree, values: xr.DataArray) -> list[str]:
+    """A name an entry: that of the variable, with labels in brackets if it has dims."""
+    if not values.dims:
+        return [str(values.name)]
+    labels = [_labels(tree, values, str(dim)) for dim in values.dims]
+    return [f"{values.name}[{', '.join(map(str, place))}]" for place in product(*labels)]
+
+
+def _labels(tree: xr.DataTree, values: xr.DataArray, dim: str) -> list[Any]:
+    if dim in values.coords:
+        return list(values[dim].to_numpy().tolist())
+    constant = tree["constant_data"].to_dataset() if "constant_data" in tree.children else xr.Dataset()
+    return list(constant[dim].to_numpy().tolist()) if dim in constant else list(range(values.sizes[dim]))
+
+
+def _moments(tree: xr.DataTree) -> dict[str, tuple[float, float]]:
+    """Mean and sd that an evidence fit knows without draws: of weights and of the parameters it never prunes."""
+    evidence = tree["evidence"].to_dataset()
+    basis = [str(label) for label in evidence["basis"].to_numpy().tolist()]
+    vectors = settings_of(tree).get("vectors", {})
+    if len(vectors) == 1:
+        ((name, (_, labels)),) = vectors.items()
+        basis = [f"{name}[{label}]" for label in labels] if len(labels) == len(basis) else basis
+    out: dict[str, tuple[float, float]] = {}
+    for name in map(str, evidence.data_vars):
+        if f"{name}_sd" in evidence and name not in ("u", "mean"):
+            entries = _entries(tree, evidence[name])
+            pairs = zip(evidence[name].to_numpy().ravel(), evidence[f"{name}_sd"].to_numpy().ravel(), strict=True)
+            out |= {entry: (float(mean), float(sd)) for entry, (mean, sd) in zip(entries, pairs, strict=True)}
+    pairs = zip(evidence["mean"].to_numpy(), evidence["sd"].to_numpy(), strict=True)
+    return out | {entry: (float(mean), float(sd)) for entry, (mean, sd) in zip(basis, pairs, strict=True)}
+
+
+def _monte_carlo_error(tree: xr.DataTree, draws: FloatArray, sd: FloatArray) -> tuple[FloatArray, float]:
+    """Error of each mean, and the effective number of draws."""
+    if is_corrected(tree):
+        effective = float(json.loads(tree["evidence"].attrs["diagnosis"])["effective_draws"])
+        return sd / np.sqrt(effective), effective
+    if not was_sampled(tree):
+        effective = float(draws.shape[0] * draws.shape[1])
+        return sd / np.sqrt(effective), effective
+    if not draws.shape[2]:
+        return np.empty(0), np.nan
+    stats: Any = import_module("arviz_stats")  # takes most of a second, and fitting does not need it
+
+    data = xr.Dataset({"all": (("chain", "draw", "parameter"), draws)})
+    mcse: FloatArray = stats.mcse(data)["all"].to_numpy().astype(float)
+    worst = np.argsort(sd / mcse)[:_WORST]
+    bulk = stats.ess(data.isel(parameter=worst), method="bulk")["all"].to_numpy()
+    return mcse, float(np.min(bulk))

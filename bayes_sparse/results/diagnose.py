@@ -1,0 +1,238 @@
+"""How far to trust a fit: an approximation by importance sampling, a sampled posterior by its chains."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+
+from bayes_sparse.results.importance import Importance, importance
+from bayes_sparse.results.log_target import log_densities
+from bayes_sparse.trees.rung import condition, was_sampled
+
+__all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "is_corrected", "judged"]
+
+_CLAUSE = "All of this is given the terms selected and alpha*; their own uncertainty is not checked."
+_NEXT = 'bs.fit(..., method="nuts", condition="alpha")'
+_R_HAT, _ESS_A_CHAIN, _BFMI, _DEPTH = 1.01, 100, 0.3, 10  # the last where draws do not say what was the deepest tree
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """How near an approximation is to the posterior it stands for.
+
+    Attributes
+    ----------
+    k_hat : float
+        Pareto shape of the importance weights; see `bayes_sparse.results.importance.Importance`.
+    threshold : float
+        What k-hat should stay below for so many draws.
+    draws, effective_draws : int, float
+        Of all chains, and what they are worth once re-weighted.
+    coordinates : int
+        Number of weights, or directions, that the approximation is over.
+    log_evidence : float
+        The approximation's own; NaN where it has none.
+    log_evidence_importance, log_evidence_se : float
+        By importance sampling, and its standard error; not to be trusted where `trusted` is false.
+    conditional_on : str
+        What these are given.
+    trusted, verdict : bool, str
+        Whether k-hat is below the threshold; all this in words.
+    """
+
+    k_hat: float
+    threshold: float
+    draws: int
+    effective_draws: float
+    coordinates: int
+    log_evidence: float
+    log_evidence_importance: float
+    log_evidence_se: float
+    conditional_on: str
+    trusted: bool
+    verdict: str
+
+    def __str__(self) -> str:
+        return (
+            f"k-hat {self.k_hat:.2f} (threshold {self.threshold:.2f}), {self.coordinates} coordinates\n"
+            f"{self.draws} draws, worth {self.effective_draws:.0f}\n"
+            f"log evidence {self.log_evidence:.3f} by the approximation, {self.log_evidence_importance:.3f} +- "
+            f"{self.log_evidence_se:.3f} by importance sampling\n"
+            f"{self.verdict}"
+        )
+
+
+@dataclass(frozen=True)
+class SamplingDiagnosis:
+    """Whether the chains of a sampled posterior agree and are long enough.
+
+    Attributes
+    ----------
+    r_hat_max : float
+        Largest rank-normalised R-hat.
+    ess_bulk_min, ess_tail_min : float
+        Fewest effective draws, of the middle and of the tails.
+    divergences, max_treedepth : int
+        How many draws diverged, and how many reached the largest tree.
+    draws, chains, worst : int, int, str
+        Of all chains; how many of these there are; the parameter with the largest R-hat.
+    bfmi_min : float
+        Least fraction of the energy's variance that a step explores; NaN without energies.
+    trusted, verdict : bool, str
+        Whether R-hat is at most 1.01, with 100 effective draws a chain and no divergence; all this in words.
+    """
+
+    r_hat_max: float
+    ess_bulk_min: float
+    ess_tail_min: float
+    divergences: int
+    draws: int
+    chains: int
+    max_treedepth: int
+    worst: str
+    bfmi_min: float
+    trusted: bool
+    verdict: str
+
+    def __str__(self) -> str:
+        return (
+            f"R-hat at most {self.r_hat_max:.3f} ({self.worst}), {self.divergences} divergences, "
+            f"{self.max_treedepth} draws at the largest tree depth, BFMI {self.bfmi_min:.2f}\n"
+            f"{self.draws} draws of {self.chains} chains, effective at least {self.ess_bulk_min:.0f} (bulk) and "
+            f"{self.ess_tail_min:.0f} (tail)\n"
+            f"{self.verdict}"
+        )
+
+
+def diagnose(tree: xr.DataTree, model: pm.Model | None = None) -> Diagnosis | SamplingDiagnosis:
+    """How far to trust a fit.
+
+    An evidence fit is compared with the exact posterior at its own hyper-parameters: its draws are weighted by the
+    ratio of the two densities, and the tail of the weights tells whether that works (Vehtari et al. 2024); it takes
+    milliseconds. A sampled fit is judged by ArviZ's diagnostics of its chains.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        From `bayes_sparse.fit`, with draws.
+    model : pymc.Model, optional
+        Your own model, when the tree came from one and was fitted without `weights`: the log target is then computed
+        anew by PyMC, whether or not it was stored.
+
+    Returns
+    -------
+    Diagnosis or SamplingDiagnosis
+        Print it; its fields are the numbers.
+    """
+    if was_sampled(tree):
+        if model is not None:
+            raise ValueError("A sampled tree is judged by its chains alone: leave out `model`.")
+        return _of_chains(tree)
+    if "evidence" not in tree.children:
+        raise ValueError("diagnose takes a tree from bayes_sparse.fit (of a ladder, one of its rungs).")
+    if is_corrected(tree):
+        before = Diagnosis(**json.loads(tree["evidence"].attrs["diagnosis"]))
+        return replace(before, verdict=f"This tree has been corrected already; before that: {before.verdict}")
+    log_p, log_q = log_densities(tree, model)
+    return judged(tree, importance(log_p.to_numpy(), log_q.to_numpy()))
+
+
+def is_corrected(tree: xr.DataTree) -> bool:
+    """Whether the draws of an evidence fit have been re-weighted."""
+    return "evidence" in tree.children and bool(tree["evidence"].attrs.get("corrected", 0))
+
+
+def judged(tree: xr.DataTree, weights: Importance) -> Diagnosis:
+    """What the importance weights of an evidence fit say."""
+    evidence = tree["evidence"].to_dataset()
+    return Diagnosis(
+        k_hat=weights.k_hat,
+        threshold=weights.threshold,
+        draws=len(weights.log_weights),
+        effective_draws=weights.effective_draws,
+        coordinates=evidence.sizes.get("factor", 0),
+        log_evidence=float(evidence["log_evidence"]),
+        log_evidence_importance=weights.log_mean,
+        log_evidence_se=weights.log_mean_se,
+        conditional_on=condition(evidence),
+        trusted=weights.k_hat <= weights.threshold,
+        verdict=f"{_in_words(weights)} {_aside(evidence)}{_CLAUSE}",
+    )
+
+
+def _in_words(weights: Importance) -> str:
+    if weights.k_hat > weights.threshold:
+        return (
+            "The approximation is too far from the posterior it stands for to be corrected: k-hat is "
+            f"{weights.k_hat:.2f}, above {weights.threshold:.2f}, so neither its intervals nor the log evidence are to "
+            f"be trusted; sample the same terms with {_NEXT}."
+        )
+    if np.ptp(weights.log_weights) == 0:
+        return "All importance weights are the same: the approximation is the posterior itself."
+    return (
+        f"The approximation is close to the posterior it stands for: k-hat is {weights.k_hat:.2f}, below "
+        f"{weights.threshold:.2f}, and bs.correct(tree) corrects what is left; the {len(weights.log_weights)} draws "
+        f"are then worth {weights.effective_draws:.0f}."
+    )
+
+
+def _aside(evidence: xr.Dataset) -> str:
+    """What else belongs beside the numbers of some fits."""
+    if "log_evidence_mode" in evidence:
+        at_mode = float(evidence["log_evidence_mode"])
+        return f"Looked at anew at the mode, the approximation's log evidence is {at_mode:.3f}. "
+    return f"Here alpha* is lambda* = {float(evidence['lambda']):.4g}. " if "lambda" in evidence else ""
+
+
+def _of_chains(tree: xr.DataTree) -> SamplingDiagnosis:
+    """ArviZ's diagnostics of a sampled posterior."""
+    import arviz as az  # takes seconds, and fitting does not need it
+
+    posterior = tree["posterior"].to_dataset()
+    stats = tree["sample_stats"].to_dataset() if "sample_stats" in tree.children else xr.Dataset()
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constants, which have neither
+        r_hat = _flat(az.rhat(posterior, method="rank"))
+        bulk, tail = (_flat(az.ess(posterior, method=method)) for method in ("bulk", "tail"))
+    worst = max(r_hat, key=lambda name: r_hat[name], default="")
+    r_hat_max = r_hat.get(worst, np.nan)
+    ess_bulk, ess_tail = (min(values.values(), default=np.nan) for values in (bulk, tail))
+    divergences = int(stats["diverging"].sum()) if "diverging" in stats else 0
+    bfmi = float(az.bfmi(tree)["energy"].min()) if "energy" in stats else np.nan
+    chains, draws = posterior.sizes["chain"], posterior.sizes["chain"] * posterior.sizes["draw"]
+    enough = _ESS_A_CHAIN * chains
+    checks = {
+        f"the chains disagree (R-hat {r_hat_max:.3f} of {worst}, above {_R_HAT})": not r_hat_max <= _R_HAT,
+        f"{ess_bulk:.0f} effective draws are fewer than {enough}": not ess_bulk >= enough,
+        f"{ess_tail:.0f} effective draws of the tails are fewer than {enough}": not ess_tail >= enough,
+        f"{divergences} draws diverged": divergences > 0,
+        f"the energy is explored slowly (BFMI {bfmi:.2f}, below {_BFMI})": bfmi < _BFMI,
+    }
+    wrong = [words for words, found in checks.items() if found]
+    verdict = "The chains agree, nothing diverged, and there are effective draws enough."
+    if wrong:
+        verdict = f"Not to be trusted yet: {'; '.join(wrong)}. Sample more draws, or with a higher target_accept."
+    verdict += f" {_CLAUSE}" if posterior.attrs.get("condition") == "alpha" else ""
+    numbers = (r_hat_max, ess_bulk, ess_tail, divergences, draws, chains, _deepest(stats), worst, bfmi)
+    return SamplingDiagnosis(*numbers, trusted=not wrong, verdict=verdict)
+
+
+def _flat(values: xr.Dataset) -> dict[str, float]:
+    """One number a parameter, "w[label]"; constants have none."""
+    out = {}
+    for name, array in values.data_vars.items():
+        labels = [array[dim].to_numpy() for dim in array.dims]
+        for place, value in np.ndenumerate(array.to_numpy()):
+            own = ", ".join(str(label[i]) for label, i in zip(labels, place, strict=True))
+            out[f"{name}[{own}]" if place else str(name)] = float(value)
+    return {name: value for name, value in out.items() if not np.isnan(value)}
+
+
+def _deepest(stats: xr.Dataset) -> int:
+    """Draws that stopped at the largest tree depth."""
+    if "reached_max_treedepth" in stats:
+        return int(stats["reached_max_treedepth"].sum())
+    return int((stats["tree_depth"] >= _DEPTH).sum()) if "tree_depth" in stats else 0

@@ -1,0 +1,51 @@
+"""Leave-one-out cross-validation of a fit by ArviZ, with the approximation of an evidence fit allowed for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray as xr
+
+from bayes_sparse.results.diagnose import is_corrected
+from bayes_sparse.results.log_target import log_densities
+from bayes_sparse.trees.rung import was_sampled
+
+__all__ = ["loo"]
+
+
+def loo(tree: xr.DataTree, pointwise: bool = False) -> Any:
+    """Expected log density of new observations, by leaving each one out.
+
+    The draws of an evidence fit are weighted towards the exact posterior at its hyper-parameters and away from the
+    observation left out in one go (Magnusson et al. 2019); those hyper-parameters, and the terms selected, have seen
+    all observations. The prior of a fit with lambda integrated out is the Laplace prior at the lambda found.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        From `bayes_sparse.fit` or `bayes_sparse.correct`, with draws. Of a row that counts several times (`weights`)
+        one is left out.
+    pointwise : bool
+        With the value and the k-hat of every observation.
+
+    Returns
+    -------
+    arviz_stats.ELPDData
+        As `az.loo` gives it, for `az.compare`. ArviZ warns where some observations matter too much for it.
+    """
+    import arviz as az  # takes seconds, and fitting does not need it
+
+    if "posterior" not in tree.children:
+        raise ValueError(
+            "Leaving observations out needs draws: fit with draws > 0 (of a ladder, take one of its rungs)."
+        )
+    if "log_likelihood" not in tree.children:
+        raise ValueError(
+            "This tree has no pointwise log-likelihood, which was too large to be stored: fit with fewer draws."
+        )
+    if was_sampled(tree) or is_corrected(tree):
+        return az.loo(tree, pointwise=pointwise)
+    if not tree["evidence"].sizes.get("factor", 0):
+        raise ValueError("Nothing was kept and there is no bias: every draw is the same, whatever is left out.")
+    log_p, log_q = log_densities(tree)
+    return az.loo_approximate_posterior(tree, log_p, log_q, pointwise=pointwise)

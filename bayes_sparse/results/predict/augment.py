@@ -1,0 +1,56 @@
+"""Healing the relevance vector machine: more uncertain, not less, away from its data.
+
+Rasmussen & Quinonero-Candela (2005) add, for each new point x alone, one more basis function centred on it. With
+sparsity s and quality q of that basis function and its own value e at x less what the fit already explains, the
+prediction gains ``e q / (alpha + s)`` in the mean and ``e^2 / (alpha + s)`` in the variance. Near the data s is large
+and nothing changes; far from them s and q vanish and the variance grows by ``1 / alpha``, set to the variance of the
+signal the fit has found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from bayes_sparse.inputs.basis import Basis, rbf
+from bayes_sparse.problem.design import FloatArray
+
+__all__ = ["augmentation"]
+
+
+def augmentation(
+    tree: xr.DataTree, basis: Basis, X: NDArray[np.float64], train: FloatArray, new: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """What one basis function centred on each new row adds to the mean and variance of its prediction.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        A normal fit with an rbf basis, not standardised.
+    basis : Basis
+        Its basis.
+    X : array (m, p)
+        New rows.
+    train, new : array (n, k), (m, k)
+        Active columns at the training and at the new rows.
+    """
+    if not isinstance(basis, rbf) or basis.standardise or "sigma" not in tree["evidence"]:
+        raise ValueError(
+            "augment=True mends the variance of a regression with an rbf basis (normal likelihood, standardise=False); "
+            "this fit is another kind."
+        )
+    evidence, constant = tree["evidence"].to_dataset(), tree["constant_data"].to_dataset()
+    y = next(iter(tree["observed_data"].to_dataset().data_vars.values())).to_numpy()
+    weights = constant["weights"].to_numpy() if "weights" in constant else np.ones(len(y))
+    offset = constant["offset"].to_numpy() if "offset" in constant else np.zeros(len(y))
+    beta = float(evidence["sigma"]) ** -2.0
+    fitted = train @ evidence["coordinate_mean"].to_numpy()
+    factor = evidence["covariance_factor"].to_numpy()
+    added = basis.matrix(constant["X"].to_numpy(), X)
+    explained = factor.T @ (beta * (train * weights[:, None]).T @ added)
+    s = np.maximum(beta * (weights @ added**2) - np.einsum("ij,ij->j", explained, explained), 0.0)
+    q = beta * ((weights * (y - offset - fitted)) @ added)
+    e = 1.0 - np.einsum("ij,ji->j", explained, new @ factor)
+    alpha = 1.0 / max(float(np.var(fitted)), 1.0 / beta)
+    return e * q / (alpha + s), e**2 / (alpha + s)

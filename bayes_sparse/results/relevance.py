@@ -1,0 +1,202 @@
+"""Which basis functions matter, and how much; and the pruned ones put back as zeros."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayes_sparse.results.forward import taken_up
+
+__all__ = ["relevance", "unpruned"]
+
+_CLEAR = 2.0  # sds from zero, for a weight that is never exactly zero to be called relevant
+
+
+def relevance(
+    tree: xr.DataTree,
+    *,
+    space: Literal["weights", "eigen"] = "weights",
+    by: Literal["weight", "feature"] = "weight",
+    order: Literal["strength", "forward"] = "strength",
+) -> pd.DataFrame:
+    """Basis functions by name, or directions by number, most relevant first.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        From `bayes_sparse.fit`.
+    space : "weights" or "eigen"
+        Of a one-step method: the weights, none of which is pruned, or the directions it chose among.
+    by : "weight" or "feature"
+        With several classes: a row for each feature and class, or for each feature, over all classes.
+    order : "strength" or "forward"
+        How the terms kept are ordered: by how large each is beside all others, in units of its sd; or by which would be
+        taken up first, second ... by a greedy search in the posterior. To select a given number of features the latter
+        is the better one.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns precision (infinite where pruned), mean and sd of the weight, gamma (how well the data determine it, 0
+        to 1) and relevant. Ordered by relevant, then by |mean| / sd. The weights of a one-step method have no precision
+        and no gamma of their own. A method on the L1 path has pull instead, the slope of the log-likelihood along the
+        column in units of lambda: 1 or -1 where the weight is not zero, and else how near it is to entering. With
+        several classes there is also score, q^2 / s of the weights that were pruned, by which they are ordered: 1 would
+        be worth keeping. By feature: the number of classes that keep it, the sum of their gammas, strength (the root of
+        the sum of (mean / sd)^2 over classes), the largest score, and relevant. In the order "forward" there is
+        gain, what each added when it was taken up, in nats. Of directions: curvature h of the likelihood, u at the
+        expansion point, alpha, mode, mean and sd of u, gamma and relevant. Where NUTS sampled everything nothing is
+        pruned: there is sign, the posterior probability that a weight has the sign it most probably has, and relevant
+        are those whose mean is more than two sds from zero.
+    """
+    evidence = tree["evidence"].to_dataset() if "evidence" in tree.children else _of_draws(tree)
+    one_step = "direction" in evidence.dims
+    if space == "eigen":
+        if not one_step:
+            raise ValueError("space='eigen' shows the directions of a one-step method (method='revm'); this has none.")
+        return _directions(evidence)
+    if space != "weights":
+        raise ValueError(f"`space` is 'weights' or 'eigen', got {space!r}.")
+    if by not in ("weight", "feature"):
+        raise ValueError(f"`by` is 'weight' or 'feature', got {by!r}.")
+    prunes = not one_step and "column" in evidence
+    if order not in ("strength", "forward") or (order == "forward" and not prunes):
+        raise ValueError(f"`order` is 'strength', or 'forward' for a fit that prunes weights, got {order!r}.")
+    table = _weights(evidence) if one_step else _pruned(evidence)
+    several = "of_class" in evidence.coords
+    names = pd.Series(evidence["basis"].to_numpy(), index=evidence["basis"].to_numpy())
+    owner = _owners(evidence)[0] if several and by == "feature" else names
+    if several and by == "feature":
+        table = _of_features(table, evidence)
+    if order == "forward":
+        table = _taken_up_first(table, taken_up(evidence, owner))
+    return _by_class(table, evidence) if several and by == "weight" else table
+
+
+def _of_draws(tree: xr.DataTree) -> xr.Dataset:
+    """Moments of the weights of a sampled tree, none of which is ever pruned."""
+    posterior = tree["posterior"].to_dataset() if "posterior" in tree.children else xr.Dataset()
+    if "w" not in posterior or posterior["w"].dims[2:] != ("basis",):
+        raise ValueError(
+            "This tree has neither a group 'evidence' nor draws of weights 'w' by basis function: see az.summary(tree)."
+        )
+    w = posterior["w"]
+    over = ("chain", "draw")
+    moments = xr.Dataset({"mean": w.mean(over), "sd": w.std(over)})
+    moments["sign"] = np.maximum((w > 0).mean(over), (w < 0).mean(over))
+    moments["relevant"] = abs(moments["mean"]) > _CLEAR * moments["sd"]
+    owners = {name: tree["constant_data"][name] for name in ("of_column", "of_class") if name in tree["constant_data"]}
+    return moments.assign_coords({name: ("basis", values.to_numpy()) for name, values in owners.items()})
+
+
+def _taken_up_first(table: pd.DataFrame, gain: pd.Series) -> pd.DataFrame:
+    """The terms kept in another order, what each gained beside them."""
+    left = table.index[~table.index.isin(gain.index)]
+    out = table.loc[[*gain.index, *left]].copy()
+    out["gain"] = gain.reindex(out.index)
+    out.index.name = "basis"
+    return out
+
+
+def _pruned(evidence: xr.Dataset) -> pd.DataFrame:
+    """Weights of a method that prunes: those kept, then the others by how near they were."""
+    every = ("alpha", "mean", "sd", "gamma", "pull", "sign", "relevant", "score")
+    names = [name for name in every if name in evidence]
+    table = pd.DataFrame(
+        {name: evidence[name].to_numpy() for name in names}, index=pd.Index(evidence["basis"].to_numpy(), name="basis")
+    ).rename(columns={"alpha": "precision"})
+    outside: pd.Series | float = -1.0
+    if "pull" in table:
+        outside = table["pull"].abs() - 2.0
+    elif "score" in table:
+        outside = -1 / (1 + table["score"].fillna(0.0))
+    strength = (table["mean"].abs() / table["sd"]).where(table["relevant"], outside)
+    return table.loc[strength.sort_values(ascending=False, kind="stable").index]
+
+
+def _by_class(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
+    """The same with feature and class apart in the index."""
+    of_column, of_class = _owners(evidence)
+    labels = [of_column[table.index].to_numpy(), of_class[table.index].to_numpy()]
+    return table.set_axis(pd.MultiIndex.from_arrays(labels, names=["basis", "class"]))
+
+
+def _of_features(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
+    """One row a feature, over all classes."""
+    kept = table["relevant"]
+    of_column, _ = _owners(evidence)
+    parts = pd.DataFrame(
+        {
+            "classes": kept.astype(int),
+            "gamma": table.get("gamma", np.nan),
+            "strength": ((table["mean"] / table["sd"].where(kept, np.inf)) ** 2).fillna(0.0),
+        },
+        index=table.index,
+    )
+    out = parts.groupby(of_column[table.index].to_numpy(), sort=False).sum(min_count=1)
+    out["strength"] = np.sqrt(out["strength"])
+    if "score" in table:
+        out["score"] = table["score"].groupby(of_column[table.index].to_numpy(), sort=False).max()
+    out["relevant"] = out["classes"] > 0
+    nearness = out["score"].fillna(0.0) if "score" in out else pd.Series(0.0, index=out.index)
+    order = out["strength"].where(out["relevant"], -1 / (1 + nearness))
+    return out.loc[order.sort_values(ascending=False, kind="stable").index].rename_axis("basis")
+
+
+def _owners(evidence: xr.Dataset) -> tuple[pd.Series, pd.Series]:
+    """Feature and class of each basis function, by its name."""
+    names = evidence["basis"].to_numpy()
+    column, label = evidence["of_column"].to_numpy(), evidence["of_class"].to_numpy()
+    return pd.Series(column, index=names), pd.Series(label, index=names)
+
+
+def _weights(evidence: xr.Dataset) -> pd.DataFrame:
+    """Weights of a one-step method: all there if any direction is."""
+    table = pd.DataFrame(
+        {name: evidence[name].to_numpy() for name in ("mean", "sd")},
+        index=pd.Index(evidence["basis"].to_numpy(), name="basis"),
+    )
+    table["relevant"] = table["sd"] > 0
+    strength = (table["mean"].abs() / table["sd"]).where(table["relevant"], -1.0)
+    return table.loc[strength.sort_values(ascending=False, kind="stable").index]
+
+
+def _directions(evidence: xr.Dataset) -> pd.DataFrame:
+    """Directions of a one-step method, those with the largest mode in units of the likelihood's own sd first."""
+    names = ["h", "u_expansion", "alpha", "u_mode", "u_mean", "u_sd", "gamma", "relevant"]
+    table = pd.DataFrame(
+        {name: evidence[name].to_numpy() for name in names},
+        index=pd.Index(evidence["direction"].to_numpy(), name="direction"),
+    )
+    strength: pd.Series = (table["h"] ** 0.5 * table["u_mode"].abs()).where(table["relevant"], -1.0)
+    return table.loc[strength.sort_values(ascending=False, kind="stable").index]
+
+
+def unpruned(tree: xr.DataTree) -> xr.DataTree:
+    """The same tree with the pruned weights in its posterior, as zeros.
+
+    A tree's posterior holds only the terms kept, so that no draw is constant. Functions of PyMC that need a variable in
+    its full shape, such as `pm.sample_posterior_predictive`, take this one.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        From an evidence method of `bayes_sparse.fit`, with draws.
+    """
+    if "posterior" not in tree.children:
+        raise ValueError("This tree has no posterior draws; fit with draws > 0.")
+    posterior = tree["posterior"].to_dataset()
+    for name, (dim, labels) in json.loads(tree.attrs["bayes_sparse"]).get("vectors", {}).items():
+        if name in posterior:
+            posterior = posterior.reindex({dim: labels}, fill_value=0.0)
+        else:
+            shape = (posterior.sizes["chain"], posterior.sizes["draw"], len(labels))
+            posterior = posterior.assign_coords({dim: labels})
+            posterior[name] = (("chain", "draw", dim), np.zeros(shape))
+    whole = tree.copy()
+    whole["posterior"] = xr.DataTree(posterior)
+    return whole

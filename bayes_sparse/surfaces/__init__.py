@@ -1,9 +1,0 @@
-"""Surfaces: the log-likelihood as a function of weights, one kind a file."""
-
-from __future__ import annotations
-
-from bayes_sparse.surfaces.linear import Linear
-from bayes_sparse.surfaces.softmax import Softmax
-from bayes_sparse.surfaces.surface import Look, Surface
-
-__all__ = ["Linear", "Look", "Softmax", "Surface"]
