@@ -9,9 +9,9 @@ from bayes_sparse.common.warnings import FitWarning
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs import basis, likelihoods
 from bayes_sparse.refits.ladder import ladder
-from bayes_sparse.refits.selection import plot_selection, selection_path
+from bayes_sparse.refits.refit_plots import plot_selection, plot_sensitivity
+from bayes_sparse.refits.selection import selection_path
 from bayes_sparse.refits.sensitivity import Sensitivity, sensitivity
-from bayes_sparse.refits.sensitivity_plot import plot_sensitivity
 from bayes_sparse.report import report
 from bayes_sparse.results.comparison import Comparison, compare, plot_compare
 from bayes_sparse.results.correct import correct

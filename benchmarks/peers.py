@@ -18,9 +18,8 @@ from sklearn.linear_model import ARDRegression
 import bayes_sparse as bs
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.evidence.ascent import Ascent
-from bayes_sparse.inference.evidence.objective import Objective
-from bayes_sparse.inference.l1.columns import Columns
-from bayes_sparse.inference.l1.lasso import Lasso
+from bayes_sparse.inference.evidence.state import Objective
+from bayes_sparse.inference.l1.lasso import Columns, Lasso
 from bayes_sparse.inputs.likelihoods import bernoulli, compiled
 from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.problem.design import Design

@@ -15,7 +15,7 @@ from bayes_sparse.inputs.named_model import bias_sd, kept_precision, observe, st
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.methods.revm import REVM
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 
 __all__ = ["declare_eigen", "directions_of"]
 

@@ -22,7 +22,7 @@ import pymc as pm
 from bayes_sparse.inputs.named_model import Centred, bias_sd, named_subject, normal_weights, observe, standardised
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.models.student_multinomial import StudentMultinomial
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 
 __all__ = ["ARDGaussian"]
 

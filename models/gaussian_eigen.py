@@ -15,7 +15,7 @@ import pytensor.tensor as pt
 from bayes_sparse.inputs.named_model import Centred, named_subject, scaled
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.models._eigen import declare_eigen, directions_of
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 
 __all__ = ["GaussianEigen"]
 

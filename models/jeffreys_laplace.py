@@ -26,7 +26,7 @@ import pytensor.tensor as pt
 
 from bayes_sparse.inputs.named_model import bias_sd, kept_precision, named_subject, observe, standardised
 from bayes_sparse.inputs.prepare import Prepared
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 
 __all__ = ["JeffreysLaplace"]
 

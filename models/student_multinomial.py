@@ -32,7 +32,7 @@ from bayes_sparse.inputs.named_model import (
     weight_names,
 )
 from bayes_sparse.inputs.prepare import Prepared
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 
 __all__ = ["StudentMultinomial"]
 

@@ -35,7 +35,7 @@ from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
 from bayes_sparse.problem.duplicate_columns import in_words, twins
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 from bayes_sparse.trees.write import with_width
 
 __all__ = ["fit"]

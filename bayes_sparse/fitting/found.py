@@ -10,11 +10,10 @@ import xarray as xr
 
 from bayes_sparse.fitting.run import along_path, maximise, objectives, one_step
 from bayes_sparse.fitting.smoothness import prices
-from bayes_sparse.inference.approximations import Approximation
-from bayes_sparse.inference.evidence.outcome import Outcome
-from bayes_sparse.inference.l1.outcome import PathOutcome
+from bayes_sparse.inference.evidence.state import Approximation, Outcome
+from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.one_step.finish import EigenOutcome
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 from bayes_sparse.trees.conditional import Conditional, of_directions, of_support, of_weights
 from bayes_sparse.trees.l1_path import path_tree
 from bayes_sparse.trees.one_step import eigen_tree

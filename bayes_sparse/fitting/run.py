@@ -14,18 +14,16 @@ from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.fitting.choices import PRIORS
 from bayes_sparse.fitting.smoothness import prices
 from bayes_sparse.fitting.verdict import judge, judge_one_step, warn, warn_one_step, warn_path
-from bayes_sparse.inference.approximations import Approximation, approximate
-from bayes_sparse.inference.evidence.objective import Objective
-from bayes_sparse.inference.evidence.outcome import Outcome
-from bayes_sparse.inference.l1.outcome import PathOutcome
+from bayes_sparse.inference.approximations import approximate
+from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome
+from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Path
-from bayes_sparse.inference.one_step.expansion import check_expansion
+from bayes_sparse.inference.one_step.expansion import check_expansion, evidence_ridge
 from bayes_sparse.inference.one_step.finish import EigenOutcome
-from bayes_sparse.inference.one_step.isotropic import evidence_ridge
 from bayes_sparse.inputs import kernel_width as widths
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.duplicate_columns import in_words, twins
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 from bayes_sparse.trees.write import versions
 
 __all__ = ["along_path", "maximise", "objectives", "one_step", "rate"]

@@ -6,7 +6,7 @@ from numbers import Real
 
 import numpy as np
 
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 
 __all__ = ["prices"]
 

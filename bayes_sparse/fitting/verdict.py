@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from bayes_sparse.common.warnings import FitWarning, tell
-from bayes_sparse.inference.evidence.outcome import Outcome, Status
-from bayes_sparse.inference.l1.outcome import PathOutcome
+from bayes_sparse.inference.evidence.state import Outcome, Status
+from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.problem.classes import AnyProblem
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 
 __all__ = ["FitWarning", "judge", "judge_one_step", "warn", "warn_one_step", "warn_path"]
 

@@ -19,10 +19,9 @@ from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, 
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.classes import ClassDesign, ClassProblem
 from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.problem.labelled import Slot, Subject
 from bayes_sparse.problem.problem import Problem
-from bayes_sparse.problem.slot import Slot
 from bayes_sparse.problem.sparse_design import make_design, sparse_moments
-from bayes_sparse.problem.subject import Subject
 from bayes_sparse.problem.surfaces import Softmax
 
 __all__ = [

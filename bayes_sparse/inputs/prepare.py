@@ -12,9 +12,17 @@ from scipy.sparse import hstack
 
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size
-from bayes_sparse.inputs.class_features import class_tables, is_by_class
 from bayes_sparse.inputs.likelihoods import Likelihood
-from bayes_sparse.inputs.table import Table, check_constant, labels_of, plain_labels, read_table, vector_of
+from bayes_sparse.inputs.table import (
+    Table,
+    check_constant,
+    class_tables,
+    is_by_class,
+    labels_of,
+    plain_labels,
+    read_table,
+    vector_of,
+)
 from bayes_sparse.problem.design import FloatArray, column_moments
 from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
 

@@ -1,9 +1,4 @@
-"""What people hand in, turned into one checked table of numbers; `frames.py` takes it apart into columns.
-
-Accepted: ``(X, y)`` of arrays, pandas or xarray objects; a pandas or polars DataFrame, or an xarray Dataset, with the
-name of the target. X may be sparse, a matrix of scipy's or columns of a pandas DataFrame, and stays so. Names of
-columns, rows and dims are kept for every output.
-"""
+"""What people hand in becomes one table of numbers, checked: features, targets, labels, weights."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
@@ -20,7 +16,20 @@ from bayes_sparse.inputs.frames import array_parts, frame_parts, is_frame, one_f
 from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.sparse_design import Features
 
-__all__ = ["Table", "check_constant", "features_of", "in_words", "labels_of", "plain_labels", "read_table", "vector_of"]
+__all__ = [
+    "Table",
+    "by_class",
+    "check_constant",
+    "class_features_of",
+    "class_tables",
+    "features_of",
+    "in_words",
+    "is_by_class",
+    "labels_of",
+    "plain_labels",
+    "read_table",
+    "vector_of",
+]
 
 _SHOWN = 4  # how many names an error lists before it says "and 12 more"
 
@@ -250,3 +259,88 @@ def in_words(names: Any, *, quote: bool = True) -> str:
     shown = [repr(str(n)) if quote else str(n) for n in list(names)[:_SHOWN]]
     more = len(list(names)) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def is_by_class(X: Any) -> bool:
+    """Whether features are given for each class."""
+    if isinstance(X, xr.DataArray):
+        return X.ndim == 3
+    if issparse(X):  # one kind of which is a dict
+        return False
+    return isinstance(X, dict) or (isinstance(X, np.ndarray) and X.ndim == 3)
+
+
+def class_tables(X: Any, y: Any, target: str | None) -> list[Table]:
+    """One table a class, in the order of the sorted labels, with the same rows and target."""
+    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if values.dtype.kind == "f" and np.any(values != np.floor(values)):
+        raise ValueError(
+            "X must be a table of rows and columns, not an array of 3 dimensions or a dict: only classes have features "
+            "of their own, and this target holds numbers."
+        )
+    classes = np.unique(plain_labels(values)) if values.ndim == 1 else np.empty(0)
+    tables = []
+    for label, part in zip(classes.tolist(), by_class(X, classes), strict=True):
+        try:
+            tables.append(read_table((part, y), target)[0])
+        except ValueError as problem:
+            raise ValueError(f"Features of class {label!r}: {problem}") from None
+    if not tables:
+        raise ValueError(f"The target must be one label an observation, got an array of shape {values.shape}.")
+    return tables
+
+
+def class_features_of(
+    X: Any, classes: NDArray[Any], columns: list[list[str]]
+) -> tuple[list[Features], NDArray[Any], str]:
+    """New rows for a fit with features of each class's own: one matrix a class, row labels, name of their dimension."""
+    if not is_by_class(X):
+        raise ValueError(
+            "This fit has features of each class's own: give the new rows as a dict by class, or as an array with a "
+            f"class dim, for {in_words(classes)}."
+        )
+    found = [features_of(part, own) for part, own in zip(by_class(X, classes), columns, strict=True)]
+    counts = {matrix.shape[0] for matrix, _, _ in found}
+    if len(counts) > 1:
+        raise ValueError(f"The classes' features have different numbers of rows ({sorted(counts)}); give the same.")
+    return [matrix for matrix, _, _ in found], found[0][1], found[0][2]
+
+
+def by_class(X: Any, classes: NDArray[Any]) -> list[Any]:
+    """The parts of X in the order of the classes."""
+    if isinstance(X, dict):
+        return _of_dict(X, classes)
+    if isinstance(X, xr.DataArray):
+        return _of_labelled(X, classes)
+    if X.shape[1] != len(classes):
+        raise ValueError(
+            f"X of 3 dimensions, {X.shape}, is read as (observations, classes, features), but there are {len(classes)} "
+            f"classes ({in_words(classes)}), not {X.shape[1]}."
+        )
+    return [X[:, c] for c in range(len(classes))]
+
+
+def _of_dict(X: dict[Any, Any], classes: NDArray[Any]) -> list[Any]:
+    given = {str(label): part for label, part in X.items()}
+    _check_labels(list(given), classes)
+    return [given[str(label)] for label in classes.tolist()]
+
+
+def _of_labelled(X: xr.DataArray, classes: NDArray[Any]) -> list[Any]:
+    if "class" not in X.dims:
+        raise ValueError(f"Of three dims one must be called 'class'; these are {in_words(X.dims)}.")
+    obs, feature = (dim for dim in X.dims if dim != "class")
+    X = X.transpose(obs, "class", feature)
+    if "class" not in X.coords:
+        return by_class(X.to_numpy(), classes)
+    labels = [str(label) for label in X["class"].to_numpy().tolist()]
+    _check_labels(labels, classes)
+    return [X.isel({"class": labels.index(str(label))}).drop_vars("class") for label in classes.tolist()]
+
+
+def _check_labels(labels: list[str], classes: NDArray[Any]) -> None:
+    wanted = [str(label) for label in classes.tolist()]
+    missing, unknown = [w for w in wanted if w not in labels], [g for g in labels if g not in wanted]
+    if missing or unknown:
+        what = f"none for {in_words(missing)}" if missing else f"some for {in_words(unknown)}, which the target lacks"
+        raise ValueError(f"Every class needs features of its own, and no other: there are {what}.")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.checks import count, positive
-from bayes_sparse.inference.evidence.outcome import Report
-from bayes_sparse.inference.l1.outcome import Found, PathOutcome
+from bayes_sparse.inference.evidence.state import Report
+from bayes_sparse.inference.l1.fixed_points import Found, PathOutcome
 from bayes_sparse.inference.l1.path import Path
 from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.folds import balanced_folds

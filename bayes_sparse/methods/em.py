@@ -13,9 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayes_sparse.inference.approximations import Approximation, State
-from bayes_sparse.inference.evidence.fixed_point import iterate, noise_scale
-from bayes_sparse.inference.evidence.outcome import Outcome, Report
+from bayes_sparse.inference.evidence.ascent import iterate, noise_scale
+from bayes_sparse.inference.evidence.state import Approximation, Outcome, Report, State
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.design import FloatArray
 

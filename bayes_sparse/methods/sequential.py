@@ -17,9 +17,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayes_sparse.inference.approximations import Approximation, Scores, State
 from bayes_sparse.inference.evidence.ascent import Ascent, without
-from bayes_sparse.inference.evidence.outcome import Outcome, Report
+from bayes_sparse.inference.evidence.state import Approximation, Outcome, Report, Scores, State
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.design import FloatArray
 

@@ -16,12 +16,12 @@ import xarray as xr
 
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.warnings import tell
+from bayes_sparse.report.head import head
 from bayes_sparse.report.markup import Html, Nothing, joined, paragraph, tag, text
 from bayes_sparse.report.material import Material
 from bayes_sparse.report.sections.chains import chains_section
 from bayes_sparse.report.sections.data import data_section
 from bayes_sparse.report.sections.differences import differences_section
-from bayes_sparse.report.sections.head import head
 from bayes_sparse.report.sections.importance import importance_section
 from bayes_sparse.report.sections.left_out import left_out_section
 from bayes_sparse.report.sections.predictive import predictive_section

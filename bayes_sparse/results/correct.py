@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from bayes_sparse.fitting.verdict import FitWarning
 from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.results.diagnose import Diagnosis, is_corrected, judged
-from bayes_sparse.results.importance import Importance, importance
-from bayes_sparse.results.log_target import coordinate_draws, log_densities
+from bayes_sparse.results.importance import Importance, coordinate_draws, importance, log_densities
 from bayes_sparse.trees.moments import with_moments
 from bayes_sparse.trees.rung import was_sampled
 

@@ -9,8 +9,7 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
-from bayes_sparse.results.importance import Importance, importance
-from bayes_sparse.results.log_target import log_densities
+from bayes_sparse.results.importance import Importance, importance, log_densities
 from bayes_sparse.trees.rung import condition, was_sampled
 
 __all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "is_corrected", "judged"]

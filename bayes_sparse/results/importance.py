@@ -1,16 +1,24 @@
-"""Importance sampling: what the weights of draws say of the density they come from, and of the one they stand for."""
+"""Importance weights of an evidence fit: its draws, the exact posterior at them, and the tail of the ratio."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
+import pymc as pm
+import xarray as xr
+from pytensor.compile.maker import function as pytensor_function
+from pytensor.compile.mode import Mode
 from scipy.special import logsumexp
 
+from bayes_sparse.inference.priors import Gaussian, Laplace
+from bayes_sparse.inputs.pm_model import read_general, read_model
 from bayes_sparse.problem.design import FloatArray
 
-__all__ = ["Importance", "importance"]
+__all__ = ["Importance", "coordinate_draws", "importance", "log_densities"]
 
 _FEWEST = 25  # draws: a Pareto distribution is fitted to the largest fifth of so few, and needs five values
 _ROUNDING = 1e-10  # log weights that differ by less than this, relative to the log densities, are the same
@@ -73,3 +81,125 @@ def importance(log_p: FloatArray, log_q: FloatArray) -> Importance:
     effective = float(np.exp(-logsumexp(2 * weights)))
     shape = float(k_hat) if np.isfinite(k_hat) else np.inf
     return Importance(np.asarray(weights), shape, threshold, effective, log_mean, se)
+
+
+_AGREES = 1e-8  # relative difference of log densities that are the same
+
+
+def log_densities(tree: xr.DataTree, model: pm.Model | None = None) -> tuple[xr.DataArray, xr.DataArray]:
+    """Log target and log density of the approximation at every draw of an evidence fit.
+
+    The target is the one stored; with ``model``, the user's own, it is computed anew. It is normalised, and given the
+    hyper-parameters: of a fit with lambda integrated out, given the lambda found, for the marginal one is improper.
+    """
+    if "posterior" not in tree.children:
+        raise ValueError("This tree has no draws to judge the fit by: fit with draws > 0.")
+    stats = tree["sample_stats"].to_dataset() if "sample_stats" in tree.children else xr.Dataset()
+    if "log_q" not in stats:
+        raise ValueError("This tree has no log density of its draws (log_q): it is not from an evidence method.")
+    if model is not None:
+        return _by_pymc(tree, model), stats["log_q"]
+    if "log_p" not in stats:
+        raise ValueError(
+            "The log target was left out of the fit, which is too large for so many draws: fit with fewer, or, for a "
+            "pm.Model of your own, pass it as diagnose(tree, model=model)."
+        )
+    return stats["log_p"], stats["log_q"]
+
+
+def coordinate_draws(tree: xr.DataTree) -> FloatArray:
+    """Draws (S, k) of the coordinates of an evidence fit, in their order and in the user's units."""
+    evidence, posterior = tree["evidence"].to_dataset(), tree["posterior"].to_dataset()
+    column, mean = evidence["column"].to_numpy(), evidence["coordinate_mean"].to_numpy()
+    S = posterior.sizes["chain"] * posterior.sizes["draw"]
+    out = np.tile(mean, (S, 1))
+    for name, start, stop in _owners(tree, evidence):
+        inside = np.flatnonzero((column >= start) & (column < stop))
+        if not len(inside):
+            continue
+        if name not in posterior:
+            if evidence["covariance_factor"].to_numpy()[inside].any():
+                raise ValueError(f"The draws of {name!r} were too large to be stored: fit with fewer draws.")
+            continue  # nothing was kept, and the weights are constant
+        values = posterior[name].transpose("chain", "draw", ...).to_numpy().reshape(S, -1)
+        place = column[inside] - start
+        out[:, inside] = values[:, place if values.shape[1] == stop - start else np.argsort(np.argsort(place))]
+    return out
+
+
+def _owners(tree: xr.DataTree, evidence: xr.Dataset) -> list[tuple[str, int, int]]:
+    """The variables behind the columns, each with its first column and the one after its last."""
+    M = evidence.sizes["basis"]
+    vectors = list(json.loads(tree.attrs["bayes_sparse"]).get("vectors", {}).items())
+    if len(vectors) == 1 and len(vectors[0][1][1]) == M:
+        owners = [(str(vectors[0][0]), 0, M)]
+    else:
+        owners = _runs([str(name) for name in evidence["basis"].to_numpy()], 0)
+    beyond = evidence["column"].to_numpy() >= M
+    order = np.argsort(evidence["column"].to_numpy()[beyond])
+    return owners + _runs([str(name) for name in evidence["coordinate"].to_numpy()[beyond][order]], M)
+
+
+def _runs(names: list[str], start: int) -> list[tuple[str, int, int]]:
+    """Entries of one variable after another, "w[0]", "w[1]", "v[0]", as ranges."""
+    runs = []
+    for name, own in groupby(names, key=lambda label: label.partition("[")[0]):
+        stop = start + len(list(own))
+        runs.append((name, start, stop))
+        start = stop
+    return runs
+
+
+def _by_pymc(tree: xr.DataTree, model: pm.Model) -> xr.DataArray:
+    """The log target at every draw of a fit of the user's own model, by PyMC's density of that model."""
+    settings: dict[str, Any] = json.loads(tree.attrs["bayes_sparse"])
+    if settings["model"] != "declared":
+        raise ValueError("This tree is not of a pm.Model of your own, and its log target is in it: leave out `model`.")
+    evidence, stats = tree["evidence"].to_dataset(), tree["sample_stats"].to_dataset()
+    if "lambda" in evidence and evidence["theta"].size:
+        raise ValueError("On an L1 path nuisance parameters are drawn with the weights: leave out `model`.")
+    weights: Any = tuple(settings["weights"]) if isinstance(settings["weights"], list) else settings["weights"]
+    read: Any = read_model(model, weights) if settings.get("linear", True) else read_general(model, weights)
+    drawn = coordinate_draws(tree)
+    prior_mean = np.concatenate([slot.mean.ravel() for slot in (*read.sparse, *read.fixed)])
+    w = np.tile(prior_mean, (len(drawn), 1))
+    w[:, evidence["column"].to_numpy()] = drawn
+    log_p = _log_likelihood(model, read, evidence, w) + _log_prior(tree, evidence, w - prior_mean)
+    found = stats["log_q"].copy(data=log_p.reshape(stats["log_q"].shape)).rename("log_p")
+    if "log_p" in stats and float(np.abs(found - stats["log_p"]).max()) > _AGREES * (1 + np.abs(log_p).max()):
+        raise ValueError(
+            "The model has another density than the one that was fitted: its pm.Data have changed since, or the fit "
+            "had `weights` of the observations."
+        )
+    return found
+
+
+def _log_likelihood(model: pm.Model, read: Any, evidence: xr.Dataset, w: FloatArray) -> FloatArray:
+    """Of all observations at every row of w, with the fixed weights' own prior; nuisance parameters at their points."""
+    held = pm.do(model, read.unpack(np.atleast_1d(evidence["theta"].to_numpy()))) if read.nuisance else model
+    slots = (*read.sparse, *read.fixed)
+    graph = held.logp(vars=[*held.observed_RVs, *(held[slot.name] for slot in read.fixed)], jacobian=False)
+    inputs = [held.rvs_to_values[held[slot.name]] for slot in slots]
+    mode: Any = Mode(linker="py", optimizer="fast_run")  # no minute of compiling, and stable all the same
+    density: Any = pytensor_function(inputs, graph, mode=mode.excluding("fusion"), on_unused_input="ignore")
+    values = [np.ascontiguousarray(w[:, slot.columns]).reshape(len(w), *slot.shape) for slot in slots]
+    return np.array([float(density(*row)) for row in zip(*values, strict=True)])
+
+
+def _log_prior(tree: xr.DataTree, evidence: xr.Dataset, w: FloatArray) -> FloatArray:
+    """Of the sparse weights, or of the directions, at the hyper-parameters found; w is relative to the prior means."""
+    column = evidence["column"].to_numpy()
+    kept = column[column < evidence.sizes["basis"]]
+    if "lambda" in evidence:
+        lam = float(evidence["lambda"]) if len(kept) else 1.0
+        return np.asarray((np.log(lam / 2) - lam * np.abs(w[:, kept])).sum(axis=1))
+    if "direction" not in evidence.dims:
+        return np.asarray(Gaussian().log_prior(w[:, kept], evidence["alpha"].to_numpy()[kept]).sum(axis=1))
+    posterior = tree["posterior"].to_dataset()
+    name = "u_direction" if "u_direction" in posterior else "u"
+    if not evidence.sizes["kept"]:
+        return np.zeros(len(w))
+    u = posterior[name].transpose("chain", "draw", "direction").to_numpy().reshape(len(w), -1)
+    alpha = evidence["alpha"].sel(direction=posterior["direction"]).to_numpy()
+    prior = Laplace() if evidence.attrs["prior"] == "laplace" else Gaussian()
+    return np.asarray(prior.log_prior(u, alpha).sum(axis=1))

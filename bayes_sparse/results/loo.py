@@ -7,7 +7,7 @@ from typing import Any
 import xarray as xr
 
 from bayes_sparse.results.diagnose import is_corrected
-from bayes_sparse.results.log_target import log_densities
+from bayes_sparse.results.importance import log_densities
 from bayes_sparse.trees.rung import was_sampled
 
 __all__ = ["loo"]

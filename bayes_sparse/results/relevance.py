@@ -1,4 +1,4 @@
-"""Which basis functions matter, and how much; and the pruned ones put back as zeros."""
+"""Which basis functions matter, and how much; in which order; and the pruned ones put back as zeros."""
 
 from __future__ import annotations
 
@@ -8,10 +8,56 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
-from bayes_sparse.results.forward import taken_up
+__all__ = ["relevance", "taken_up", "unpruned"]
 
-__all__ = ["relevance", "unpruned"]
+
+def taken_up(evidence: xr.Dataset, owner: pd.Series) -> pd.Series:
+    """Gain of each group of kept terms when it is taken up, in nats, best first.
+
+    Parameters
+    ----------
+    evidence : xarray.Dataset
+        The group of that name of a fit with a posterior over the terms kept.
+    owner : pandas.Series
+        The group of each basis function, by its name. Coordinates that have none (a bias) are in from the start.
+    """
+    labels = evidence["coordinate"].to_numpy()
+    factor = evidence["covariance_factor"].to_numpy()
+    sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+    scaled = factor / sd[:, None]  # units do not matter to the order, but to rounding errors
+    P = np.linalg.inv(scaled @ scaled.T)
+    b = P @ (evidence["coordinate_mean"].to_numpy() / sd)
+    groups: dict[object, list[int]] = {}
+    start: list[int] = []
+    inside = evidence["column"].to_numpy() < evidence.sizes["basis"]
+    for position, (name, basis) in enumerate(zip(labels.tolist(), inside.tolist(), strict=True)):
+        (groups.setdefault(owner[name], []) if basis else start).append(position)
+    gains: dict[object, float] = {}
+    at = start
+    while True:
+        b, P = _set_free(b, P, np.array(at, dtype=np.intp))
+        if not groups:
+            return pd.Series(gains, dtype=float)
+        gain = {name: _worth(b, P, np.array(own)) for name, own in groups.items()}
+        best = max(gain, key=lambda name: gain[name])
+        gains[best], at = gain[best], groups.pop(best)
+
+
+def _set_free(
+    b: NDArray[np.float64], P: NDArray[np.float64], at: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The posterior of the others once some coordinates follow them: a Schur complement."""
+    if not len(at):
+        return b, P
+    K = np.linalg.solve(P[np.ix_(at, at)], P[at])
+    return b - K.T @ b[at], P - P[:, at] @ K
+
+
+def _worth(b: NDArray[np.float64], P: NDArray[np.float64], at: NDArray[np.intp]) -> float:
+    return 0.5 * float(b[at] @ np.linalg.solve(P[np.ix_(at, at)], b[at]))
+
 
 _CLEAR = 2.0  # sds from zero, for a weight that is never exactly zero to be called relevant
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.progress import quiet
 from bayes_sparse.fitting.fit import fit
-from bayes_sparse.refits.selection.rankings import RIVALS, plain_classifier
+from bayes_sparse.refits.rankings import RIVALS, plain_classifier
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import relevance
 from bayes_sparse.studies.columns import Columns, pixel_columns, pooled, shape_columns

@@ -9,12 +9,11 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from bayes_sparse.common.storage import quick_enough, small_enough
-from bayes_sparse.inference.approximations import Approximation, State
+from bayes_sparse.inference.evidence.state import Approximation, State
 from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.gaussian import Primal
+from bayes_sparse.problem.labelled import Slot, Subject
 from bayes_sparse.problem.problem import Problem
-from bayes_sparse.problem.slot import Slot
-from bayes_sparse.problem.subject import Subject
 
 __all__ = [
     "Variables",

@@ -15,7 +15,7 @@ import xarray as xr
 from bayes_sparse.common.storage import quick_enough, small_enough
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 from bayes_sparse.trees.draws import Variables, blocks, chain_and_draw, of_each_observation, put, put_nuisance
 from bayes_sparse.trees.write import assemble, fixed_names, put_fixed, term_labels
 

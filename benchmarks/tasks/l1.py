@@ -12,7 +12,7 @@ import bayes_sparse as bs
 from bayes_sparse.inference.l1.fixed_points import first_solution
 from bayes_sparse.inference.l1.path import Path
 from bayes_sparse.inputs.prepare import prepare
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 from benchmarks import clock
 from benchmarks.peers import our_lasso, ours, prox_newton
 from benchmarks.report import Row

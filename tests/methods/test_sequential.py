@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import bayes_sparse as bs
 from bayes_sparse.inference.approximations import Exact
 from bayes_sparse.inference.evidence.ascent import Ascent, delete_useless
-from bayes_sparse.inference.evidence.objective import Objective
+from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.methods.sequential import Sequential, addition_gain, column_worth
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem

@@ -8,9 +8,7 @@ import pytest
 from scipy.stats import beta, norm
 
 import bayes_sparse as bs
-from bayes_sparse.report.calibration import band, coverage, ranks, reliability
-from bayes_sparse.report.left_out_weights import left_out_weights
-from bayes_sparse.report.replicates import replicates
+from bayes_sparse.report.replicates import band, coverage, left_out_weights, ranks, reliability, replicates
 from bayes_sparse.results.loo import loo
 from bayes_sparse.trees.read import Fit
 

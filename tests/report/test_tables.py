@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayes_sparse.report.markup import number, table, with_error
+from bayes_sparse.report.material import known_terms, terms_of
 from bayes_sparse.report.sections.differences import _summary
-from bayes_sparse.report.tables import number, table, with_error
-from bayes_sparse.report.terms import known_terms, terms_of
 from bayes_sparse.results.comparison.compare import compare
 from bayes_sparse.trees.read import Fit
 

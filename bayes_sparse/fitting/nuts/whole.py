@@ -17,7 +17,7 @@ from bayes_sparse.fitting.found import Found, find
 from bayes_sparse.fitting.nuts.at_alpha import sampling_attributes
 from bayes_sparse.fitting.nuts.model import sample_model
 from bayes_sparse.fitting.nuts.start import start_of
-from bayes_sparse.inference.l1.outcome import PathOutcome
+from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inference.sampling import Sampling
 from bayes_sparse.inputs.named_model import Centred
@@ -25,7 +25,7 @@ from bayes_sparse.inputs.pm_model.declared import check_proper, declared_setting
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 from bayes_sparse.trees.write import nuts_tree, versions
 
 __all__ = ["full_of_declared", "full_tree"]

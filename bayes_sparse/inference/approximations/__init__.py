@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bayes_sparse.inference.approximations.exact import Exact
 from bayes_sparse.inference.approximations.laplace import Laplace
-from bayes_sparse.inference.evidence.objective import Objective
-from bayes_sparse.inference.evidence.state import Approximation, Scores, State
+from bayes_sparse.inference.evidence.state import Approximation, Objective
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.problem import Problem
 
-__all__ = ["Approximation", "Exact", "Laplace", "Scores", "State", "approximate"]
+__all__ = ["Exact", "Laplace", "approximate"]
 
 
 def approximate(problem: AnyProblem, objective: Objective) -> Approximation:

@@ -13,8 +13,14 @@ from copy import copy
 import numpy as np
 from scipy.linalg import lapack
 
-from bayes_sparse.inference.evidence.objective import Objective
-from bayes_sparse.inference.evidence.state import Scores, State, log_prior, precision_curvature, precision_slope
+from bayes_sparse.inference.evidence.state import (
+    Objective,
+    Scores,
+    State,
+    log_prior,
+    precision_curvature,
+    precision_slope,
+)
 from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.problem import Problem

@@ -11,8 +11,8 @@ from copy import copy
 
 import numpy as np
 
-from bayes_sparse.inference.evidence.objective import Objective
 from bayes_sparse.inference.evidence.state import (
+    Objective,
     Posterior,
     Scores,
     State,
@@ -20,10 +20,10 @@ from bayes_sparse.inference.evidence.state import (
     precision_curvature,
     precision_slope,
 )
-from bayes_sparse.problem.active import Active, Terms
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Primal
+from bayes_sparse.problem.problem import Active, Terms
 
 __all__ = ["Laplace"]
 

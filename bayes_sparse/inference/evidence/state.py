@@ -1,20 +1,65 @@
-"""The Gaussian posterior at given hyper-parameters, and what every approximation can say about it."""
+"""The Gaussian posterior at given hyper-parameters, what is maximised over them, and how a search ends."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.inference.evidence.objective import Objective
-from bayes_sparse.problem.classes.posterior import Woodbury
 from bayes_sparse.problem.design import FloatArray, IntArray
-from bayes_sparse.problem.gaussian import Dual, Primal
+from bayes_sparse.problem.gaussian import Dual, Primal, Woodbury
 
-__all__ = ["Approximation", "Posterior", "Scores", "State", "log_prior", "precision_curvature", "precision_slope"]
+__all__ = [
+    "Approximation",
+    "Objective",
+    "Outcome",
+    "Posterior",
+    "Report",
+    "Scores",
+    "State",
+    "Status",
+    "log_prior",
+    "precision_curvature",
+    "precision_slope",
+]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The criterion over precisions and nuisance parameters.
+
+    Attributes
+    ----------
+    smoothness : float
+        c, the cost of a degree of freedom in nats.
+    a, b : float
+        Shape and rate of the Gamma prior on each free precision.
+    log_prior : callable, optional
+        Log-density of the nuisance parameters on the unconstrained scale.
+    """
+
+    smoothness: float = 0.0
+    a: float = 0.0
+    b: float = 0.0
+    log_prior: Callable[[FloatArray], float] | None = None
+
+    def value(self, log_evidence: float, posterior: Primal | Dual, free: NDArray[np.bool_], theta: FloatArray) -> float:
+        """J from its parts; ``free`` says which of the posterior's columns have their precision estimated."""
+        J, alpha = log_evidence, posterior.alpha
+        if self.smoothness:
+            J -= self.smoothness * float(np.sum(1 - alpha * posterior.variance))
+        if self.a or self.b:
+            J += float(np.sum(self.a * np.log(alpha[free]) - self.b * alpha[free]))
+        return J + self.prior(theta)
+
+    def prior(self, theta: FloatArray) -> float:
+        """Log prior of the nuisance parameters."""
+        return 0.0 if self.log_prior is None or not theta.size else self.log_prior(theta)
+
 
 type Posterior = Primal | Dual | Woodbury
 
@@ -166,3 +211,29 @@ def precision_curvature(state: State, smoothness: float, b: float) -> FloatArray
         diagonal += smoothness * alpha * T.diagonal()
     curvature.flat[:: len(alpha) + 1] += diagonal
     return curvature
+
+
+type Report = Callable[[int, float, int], None]
+type Status = Literal["converged", "max_iterations", "separable", "noise_collapsed", "null", "fixed-point", "jump"]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The end of a search over hyper-parameters.
+
+    Attributes
+    ----------
+    state : State
+        Posterior at the hyper-parameters found; columns that are not in it were pruned.
+    history : list of float
+        Objective by iteration, from the start of the search.
+    converged : bool
+        False when the iteration limit stopped it.
+    iterations : int
+        How many there were, including those of a preliminary search that the history leaves out.
+    """
+
+    state: State
+    history: list[float]
+    converged: bool
+    iterations: int

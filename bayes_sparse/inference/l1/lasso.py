@@ -1,9 +1,4 @@
-"""One point of an L1 path: minimise ``-L(w) + lam sum |w_i|`` over many columns, most of which stay at zero.
-
-Proximal Newton steps on a working set: the columns that are not zero and those whose slope exceeds the price. Each step
-solves the penalised quadratic exactly; a look at all columns then says which ones to add. Nothing of the size M x M is
-ever formed, and a search that starts from its neighbour on the path takes a step or two.
-"""
+"""One price, many columns: an L1-penalised likelihood by working sets and proximal Newton steps."""
 
 from __future__ import annotations
 
@@ -13,12 +8,48 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.inference.l1.columns import Columns
 from bayes_sparse.inference.l1.quadratic import penalised_quadratic
 from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import weighted_gram
+from bayes_sparse.problem.sparse_design import AnyDesign
 
-__all__ = ["Lasso", "Spot"]
+__all__ = ["Columns", "Lasso", "Spot"]
+
+
+class Columns:
+    """Columns of a design as rows of one matrix that grows; shared by every search over the same design.
+
+    Parameters
+    ----------
+    design : Design
+        Where they come from.
+    """
+
+    def __init__(self, design: AnyDesign) -> None:
+        self.design = design
+        self._place = np.full(design.width, -1)
+        self._count, self._held = 0, np.empty((32, design.n))
+
+    def take(self, index: IntArray) -> FloatArray:
+        """The columns asked for, one a row; not to be written to."""
+        new = index[self._place[index] < 0]
+        if len(new):
+            self._append(new)
+        place = self._place[index]
+        if len(place) and place[-1] - place[0] == len(place) - 1 and (np.diff(place) == 1).all():
+            return self._held[place[0] : place[-1] + 1]  # side by side: no copy
+        return np.asarray(self._held[place])
+
+    def _append(self, new: IntArray) -> None:
+        stop = self._count + len(new)
+        if stop > len(self._held):
+            larger = np.empty((max(stop, 2 * len(self._held)), self.design.n))
+            larger[: self._count] = self._held[: self._count]
+            self._held = larger
+        self._held[self._count : stop] = self.design.columns(new).T
+        self._place[new] = np.arange(self._count, stop)
+        self._count = stop
+
 
 type Terms = Callable[[FloatArray], tuple[FloatArray, ...]]
 

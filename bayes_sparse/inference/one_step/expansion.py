@@ -2,24 +2,215 @@
 
 ``L(v) ~ value + gradient'(v - v0) - (v - v0)'H(v - v0)/2`` with H of the likelihood alone. At a ridge's maximum, and
 after a few Newton steps, the gradient that is left is dropped: the point stands for the maximum of the likelihood,
-which with as many kernels as observations is at infinity. At zero and at a point of the user's it is kept.
+which with as many kernels as observations is at infinity. At zero and at a point of the user's it is kept. The ridge
+may be the one of greatest evidence, of an isotropic prior, which also gives the nuisance parameters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
+from scipy.optimize import minimize, minimize_scalar
 
-from bayes_sparse.inference.evidence.outcome import Report
-from bayes_sparse.inference.newton import climb
-from bayes_sparse.inference.one_step.isotropic import Ridge, evidence_ridge
+from bayes_sparse.inference.evidence.state import Report, log_prior
+from bayes_sparse.inference.newton import Peak, climb
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.surfaces import Look, Surface
+from bayes_sparse.problem.gaussian import cholesky
+from bayes_sparse.problem.surfaces import Linear, Look, Surface
 
-__all__ = ["Quadratic", "check_expansion", "check_ridge", "expand"]
+__all__ = ["Quadratic", "Ridge", "check_expansion", "check_ridge", "evidence_ridge", "expand"]
+
+_GRID = np.log(10.0) * np.arange(-8.0, 4.1, 2.0)  # ridges tried first, in logs of the surface's own unit
+_DEEP = np.log(10.0) * np.arange(-14.0, 4.1)  # the same where each costs next to nothing, down to targets without noise
+_FINE = 1e-3  # how well the logarithm of the ridge is found
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """An isotropic prior found by evidence.
+
+    Attributes
+    ----------
+    precision : float
+        Of every free weight.
+    theta : array
+        Nuisance parameters.
+    theta_sd : array
+        How well the evidence determines them at this ridge.
+    log_evidence : float
+        Laplace's, normalised.
+    """
+
+    precision: float
+    theta: FloatArray
+    theta_sd: FloatArray
+    log_evidence: float
+
+
+def evidence_ridge(surface: Surface, report: Report) -> Ridge:
+    """Find the ridge and the nuisance parameters of greatest evidence."""
+    if _plain_noise(surface):
+        assert isinstance(surface, Linear)
+        precision, theta, count = _normal(surface)
+        sd = np.array([1 / np.sqrt(2 * max(count, 1.0))])
+        return Ridge(precision, theta, sd, _evidence_of_normal(surface, precision, theta))
+    evidence = _Evidence(surface, report)
+    unit = surface.unit(surface.theta)
+    values = [evidence(np.log(unit) + step, surface.theta) for step in _GRID]
+    best = np.log(unit) + _GRID[int(np.argmax(values))]
+    if not surface.theta.size:
+        log_ridge = _narrowed(lambda x: evidence(x, surface.theta), best)
+        return Ridge(float(np.exp(log_ridge)), surface.theta, np.empty(0), evidence(log_ridge, surface.theta))
+    # Without any signal the best ridge is infinite: it may go a little beyond the grid and no further.
+    bounds = np.vstack([np.log(unit) + _GRID[[0, -1]] + [-5.0, 5.0], surface.theta_bounds])
+
+    def lack(x: FloatArray) -> float:
+        x = np.clip(x, *bounds.T)
+        value = evidence(x[0], x[1:]) + surface.log_prior(x[1:])
+        return -value if np.isfinite(value) else 1e300
+
+    # A simplex finds the hill whatever its shape; a gradient then finds its top, whatever the order of the rows.
+    start = np.append(best, surface.theta)
+    many = len(start)
+    rough = minimize(lack, start, method="Nelder-Mead", options={"xatol": 0.05, "fatol": 0.05, "maxfev": 100 * many})
+    near = np.clip(rough.x, *bounds.T)
+    found = minimize(lack, near, method="L-BFGS-B", jac="3-point", bounds=bounds, options={"maxfun": 40 * many})
+    theta = found.x[1:]
+    sd = _spread(lambda theta: lack(np.append(found.x[0], theta)), theta)
+    return Ridge(float(np.exp(found.x[0])), theta, sd, evidence(found.x[0], theta))
+
+
+class _Evidence:
+    """Laplace's evidence at a ridge and theta, each mode searched from the last."""
+
+    def __init__(self, surface: Surface, report: Report) -> None:
+        self._surface, self._report = surface, report
+        self._near = surface.start()
+        self._count = 0
+
+    def __call__(self, log_ridge: float, theta: FloatArray) -> float:
+        s = self._surface
+        precision = np.append(np.full(s.d, np.exp(log_ridge)), s.fixed_precision(theta))
+        peak = climb(s, precision, theta, self._near)
+        if not np.isfinite(peak.look.value):
+            return -np.inf
+        self._near = peak.v
+        value = peak.look.value + log_prior(precision, peak.v) - _half_log_determinant(peak, precision)
+        self._count += 1
+        self._report(self._count, value, s.d)
+        return value
+
+
+def _evidence_of_normal(surface: Linear, ridge: float, theta: FloatArray) -> float:
+    """The same where the likelihood is quadratic: one factor gives the mode, in one step, and the determinant."""
+    precision = np.append(np.full(surface.d, ridge), surface.fixed_precision(theta))
+    look = surface.look(np.zeros(len(precision)), theta)
+    P = look.curvature()
+    P.flat[:: len(P) + 1] += precision
+    L = cholesky(P)
+    v, _ = lapack.dpotrs(L, look.gradient, lower=1)
+    value = surface.look(v, theta).value + log_prior(precision, v)
+    return value - float(np.log(L.diagonal()).sum())
+
+
+def _half_log_determinant(peak: Peak, precision: FloatArray) -> float:
+    """Of H + P, with the true curvature if it is positive there, with that of the steps otherwise."""
+    for curvature in (peak.look.curvature, peak.look.steps):
+        H = curvature()
+        H.flat[:: len(H) + 1] += precision
+        try:
+            return float(np.log(cholesky(H).diagonal()).sum())
+        except np.linalg.LinAlgError:
+            continue
+    return np.inf
+
+
+def _narrowed(value: Callable[[float], float], near: float) -> float:
+    """The maximum within two steps of the grid around the best of its points."""
+    step = float(_GRID[1] - _GRID[0])
+    found = minimize_scalar(
+        lambda x: -value(x), bounds=(near - step, near + step), method="bounded", options={"xatol": _FINE}
+    )
+    return float(found.x)
+
+
+def _spread(lack: Callable[[FloatArray], float], theta: FloatArray) -> FloatArray:
+    """Standard deviations that the curvature at a minimum suggests, one parameter at a time; 0 where it has none."""
+    step, here = 0.05, lack(theta)
+    sd = np.zeros(theta.size)
+    for j, move in enumerate(step * np.eye(theta.size)):
+        curvature = (lack(theta + move) - 2 * here + lack(theta - move)) / step**2
+        sd[j] = 1 / np.sqrt(curvature) if curvature > 1e-6 else 0.0
+    return sd
+
+
+def _plain_noise(surface: Surface) -> bool:
+    """Normal noise of one unknown size and no prior: given the ridge's ratio to it, it has a closed form."""
+    return (
+        isinstance(surface, Linear)
+        and surface.problem.normal
+        and surface.theta.size == 1
+        and (surface.problem.log_prior is None)
+    )
+
+
+def _normal(surface: Linear) -> tuple[float, FloatArray, float]:
+    """Ridge, log noise and number of observations left for it, of a normal likelihood, the fixed columns projected out.
+
+    With S, r and t't what is left of ``Phi'Phi``, ``Phi't`` and the targets, ``rho = ridge * noise^2`` maximises
+    ``-N/2 log noise^2 - 1/2 log det(I + S / rho)`` at ``noise^2 = (t't - r'(S + rho)^-1 r) / N``.
+    """
+    S, r, tt, count = _projected(surface)
+    d, diagonal, beside, r = surface.d, *_tridiagonal(S, r)
+    low, high = float(np.exp(2 * surface.theta_bounds[0, 0])), float(np.exp(2 * surface.theta_bounds[0, 1]))
+
+    def at(log_rho: float) -> tuple[float, float]:
+        pivots, factor, info = lapack.dpttrf(diagonal + np.exp(log_rho), beside)
+        if info != 0:
+            return -np.inf, high  # a ridge below rounding error
+        x, _ = lapack.dpttrs(pivots, factor, r)
+        noise = float(np.clip((tt - r @ x) / count, low, high))
+        height = -0.5 * count * np.log(noise) - 0.5 * np.log(pivots).sum() + 0.5 * d * log_rho
+        return float(height - 0.5 * np.maximum(tt - r @ x, 0.0) / noise), noise
+
+    unit = np.log(max(float(np.trace(S)) / max(d, 1), 1e-300))
+    best = unit + _DEEP[int(np.argmax([at(unit + step)[0] for step in _DEEP]))]
+    log_rho = _narrowed(lambda x: at(x)[0], best)
+    noise = at(log_rho)[1]
+    return float(np.exp(log_rho) / noise), np.array([0.5 * np.log(noise)]), count
+
+
+def _tridiagonal(S: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Diagonal and neighbours of ``Z'SZ``, and ``Z'r``: every ridge then costs d operations, not d^3."""
+    d = len(r)
+    if d < 2:
+        return S.diagonal(), np.zeros(1), r  # no neighbours, but LAPACK wants room for one
+    reflectors, diagonal, beside, tau, _ = lapack.dsytrd(S, lower=1, lwork=64 * d)
+    # Z leaves the first coordinate alone; on the others it is stored as the Q of a QR.
+    rest, *_ = lapack.dormqr("L", "T", reflectors[1:, :-1], tau, r[1:, None], 64)
+    return diagonal, beside, np.append(r[0], rest)
+
+
+def _projected(surface: Linear) -> tuple[FloatArray, FloatArray, float, float]:
+    """``Phi' W Phi``, ``Phi' W t``, ``t' W t`` and the weighted count after the fixed columns have taken their part."""
+    problem, d = surface.problem, surface.d
+    weights = np.ones(surface.n) if problem.weights is None else problem.weights
+    t = problem.y - problem.offset
+    G, r = surface.gram, problem.design.transposed_times(weights * t)
+    link = np.linalg.pinv(G[d:, d:], hermitian=True) @ np.column_stack([G[d:, :d], r[d:]])
+    S = G[:d, :d] - G[:d, d:] @ link[:, :d]
+    return (
+        S,
+        r[:d] - link[:, :d].T @ r[d:],
+        float(t @ (weights * t) - r[d:] @ link[:, d]),
+        float(weights.sum()) - surface.q,
+    )
+
 
 _BARELY = 1e-8  # of the unit: keeps Newton steps finite where nothing else does
 

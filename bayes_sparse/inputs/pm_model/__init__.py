@@ -11,7 +11,6 @@ vector, and its gradient and Hessian come from PyTensor.
 """
 
 from bayes_sparse.inputs.pm_model.general import General, read_general
-from bayes_sparse.inputs.pm_model.read import read_model
-from bayes_sparse.inputs.pm_model.result import ReadModel
+from bayes_sparse.inputs.pm_model.read import ReadModel, read_model
 
 __all__ = ["General", "ReadModel", "read_general", "read_model"]

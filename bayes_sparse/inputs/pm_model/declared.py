@@ -22,9 +22,8 @@ from pytensor.graph.traversal import ancestors
 from bayes_sparse.inputs.pm_model import General, ReadModel, read_general, read_model
 from bayes_sparse.inputs.table import vector_of
 from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.problem.labelled import Slot, Subject
 from bayes_sparse.problem.quadrature import average
-from bayes_sparse.problem.slot import Slot
-from bayes_sparse.problem.subject import Subject
 
 __all__ = ["Declared", "check_proper", "declared_settings", "declared_subject", "predict_declared", "set_data"]
 

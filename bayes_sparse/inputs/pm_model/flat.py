@@ -31,11 +31,11 @@ from pytensor.graph.traversal import toposort
 
 from bayes_sparse.inputs.compiled import Compiled
 from bayes_sparse.inputs.pm_model.evaluate import value_of
+from bayes_sparse.inputs.pm_model.likelihood import probit_density
 from bayes_sparse.inputs.pm_model.nodes import Var, reached, replaced, unfolded
-from bayes_sparse.inputs.pm_model.nuisance import Nuisance
-from bayes_sparse.inputs.pm_model.probit import probit_density
+from bayes_sparse.inputs.pm_model.variables import Nuisance
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.slot import Slot
+from bayes_sparse.problem.labelled import Slot
 
 __all__ = ["FlatLikelihood"]
 

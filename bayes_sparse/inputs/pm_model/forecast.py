@@ -1,4 +1,4 @@
-"""New observations from the observed variable's distribution: draws, and their expectation where PyMC has a formula."""
+"""New observations of a user's model: mean, probabilities and draws."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pymc.distributions.moments import mean as expectation
-
-# Private, and needed: PyMC's public `mean` tells a family without a formula only by failing on a built graph, and
-# building one for every model read costs more than reading it. The dispatcher behind it answers from the type alone.
 from pymc.distributions.moments.means import _mean
 from pytensor.compile.sharedvalue import shared
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
-from bayes_sparse.inputs.pm_model.distribution import Distribution
 from bayes_sparse.inputs.pm_model.evaluate import small_function
+from bayes_sparse.inputs.pm_model.likelihood import Distribution
 from bayes_sparse.inputs.pm_model.nodes import Var, replaced
+from bayes_sparse.inputs.pm_model.variables import family_of, parameters
 from bayes_sparse.problem.design import FloatArray
 
-__all__ = ["Forecast", "Simulator", "knows_mean", "simulator"]
+__all__ = ["Forecast", "GeneralForecast", "Simulator", "knows_mean", "simulator"]
+
+# Private, and needed: PyMC's public `mean` tells a family without a formula only by failing on a built graph, and
+# building one for every model read costs more than reading it. The dispatcher behind it answers from the type alone.
+
 
 type Simulator = Callable[[Sequence[NDArray[Any]], np.random.Generator], NDArray[Any]]
 
@@ -86,3 +89,60 @@ def simulator(inputs: Sequence[Var], variable: Var, name: str) -> Simulator:
             ) from error
 
     return draw
+
+
+class GeneralForecast:
+    """Expectation, class probabilities and draws of the observed variable.
+
+    Parameters
+    ----------
+    observed : Var
+        The observed variable.
+    variables : list of Var
+        The free variables its parameters depend on.
+    """
+
+    def __init__(self, observed: Var, variables: Sequence[Var]) -> None:
+        self._observed = observed
+        self._inputs = [rv.type() for rv in variables]
+        self._params = replaced(parameters(observed), dict(zip(variables, self._inputs, strict=True)))
+        self.names = [str(rv.name) for rv in variables]
+        self.family = family_of(observed)
+
+    @property
+    def has_mean(self) -> bool:
+        """Whether PyMC knows the expected observation of this family."""
+        return knows_mean(self._observed)
+
+    def mean(self, values: Sequence[NDArray[Any]]) -> FloatArray:
+        """Expected observation, row by row, at one value of each variable."""
+        return np.asarray(self._expectation(*values)[0], dtype=float)
+
+    def probabilities(self, values: Sequence[NDArray[Any]]) -> FloatArray:
+        """Class probabilities of a categorical variable, row by row."""
+        return np.asarray(self._parameters(*values)[0], dtype=float)
+
+    def simulate(self, values: Sequence[NDArray[Any]], rng: np.random.Generator) -> NDArray[Any]:
+        """One new observation a row."""
+        return self._simulator(values, rng)
+
+    @cached_property
+    def _variable(self) -> Var:
+        """The observed variable free of the number of rows it was declared with, where it can be."""
+        node = self._observed.owner
+        if not isinstance(node.op, RandomVariable):
+            return node.clone_with_new_inputs([*node.inputs[: -len(self._params)], *self._params]).outputs[1]
+        op: Any = node.op
+        return op.make_node(op.rng_param(node), None, *self._params).outputs[1]
+
+    @cached_property
+    def _expectation(self) -> Callable[..., list[Any]]:
+        return small_function(self._inputs, [expectation(self._variable)], rewrite=True)
+
+    @cached_property
+    def _parameters(self) -> Callable[..., list[Any]]:
+        return small_function(self._inputs, self._params, rewrite=True)
+
+    @cached_property
+    def _simulator(self) -> Simulator:
+        return simulator(self._inputs, self._variable, str(self._observed.name))

@@ -11,25 +11,24 @@ import numpy as np
 import pymc as pm
 from numpy.typing import NDArray
 
-from bayes_sparse.inputs.pm_model.checks import check_weights, only_observed
-from bayes_sparse.inputs.pm_model.evaluate import number_of
+from bayes_sparse.inputs.pm_model.evaluate import check_weights, number_of, only_observed
 from bayes_sparse.inputs.pm_model.flat import FlatLikelihood
-from bayes_sparse.inputs.pm_model.general_forecast import GeneralForecast
+from bayes_sparse.inputs.pm_model.forecast import GeneralForecast
 from bayes_sparse.inputs.pm_model.nodes import Var, reached
-from bayes_sparse.inputs.pm_model.nuisance import Nuisance, fixed_precision
-from bayes_sparse.inputs.pm_model.power_law import PowerLaw, law_finder
-from bayes_sparse.inputs.pm_model.sparse import named_or_own
-from bayes_sparse.inputs.pm_model.variable import (
+from bayes_sparse.inputs.pm_model.sparse_prior import PowerLaw, law_finder, named_or_own
+from bayes_sparse.inputs.pm_model.variables import (
+    Nuisance,
     coords_of,
     dims_of,
     family_of,
+    fixed_precision,
     in_order,
     parameters,
     prior_sd,
     slots_of,
 )
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.slot import Slot
+from bayes_sparse.problem.labelled import Slot
 from bayes_sparse.problem.surfaces.general import GeneralSurface
 
 __all__ = ["General", "read_general"]

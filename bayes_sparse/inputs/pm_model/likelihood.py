@@ -1,33 +1,189 @@
-"""The log-density of the observations along the predictor, and its first three derivatives.
-
-A normal density is written down here; every other is compiled, on its first use, once for every structure.
-"""
+"""The likelihood along the predictor, cut out of the graph and compiled."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from numpy.typing import NDArray
 from pymc.distributions.custom import CustomDistRV
 from pymc.logprob.transforms import LogTransform
+from pymc.logprob.utils import CheckParameterValue
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import ViewOp
-from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.random.basic import NormalRV
+from pytensor.graph.traversal import toposort
+from pytensor.scalar import basic as scalar
+from pytensor.scalar.math import Erfc
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.random.basic import BernoulliRV, NormalRV
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.shape import SpecifyShape
 
 from bayes_sparse.inputs.compiled import Compiled, compile_pointwise
-from bayes_sparse.inputs.pm_model.distribution import Distribution
-from bayes_sparse.inputs.pm_model.evaluate import number_of
-from bayes_sparse.inputs.pm_model.nodes import Var, reached
-from bayes_sparse.inputs.pm_model.nuisance import Values
-from bayes_sparse.inputs.pm_model.own_density import own_density
-from bayes_sparse.inputs.pm_model.probit import probit_density
-from bayes_sparse.inputs.pm_model.rows import by_row, not_by_row
+from bayes_sparse.inputs.pm_model.evaluate import number_of, value_of
+from bayes_sparse.inputs.pm_model.nodes import Var, is_number, reached, replaced, structure_of
+from bayes_sparse.inputs.pm_model.predictor import by_row, not_by_row
+from bayes_sparse.inputs.pm_model.variables import Nuisance, Values, parameters
 from bayes_sparse.problem.design import FloatArray
 
-__all__ = ["Likelihood"]
+__all__ = ["Distribution", "Likelihood", "input_like", "own_density", "probit_density"]
+
+
+class Distribution:
+    """The observed variable as a function of eta and of whatever else it takes in.
+
+    Parameters
+    ----------
+    observed : Var
+        The observed variable.
+    eta : Var
+        The predictor in its graph.
+    rvs : set of Var
+        The free variables of the model.
+    nuisance : Nuisance
+        Those of them behind theta.
+    n : int
+        Number of observations.
+    """
+
+    def __init__(self, observed: Var, eta: Var, rvs: set[Var], nuisance: Nuisance, n: int) -> None:
+        self.observed, self.eta, self.nuisance = observed, eta, nuisance
+        self.params = parameters(observed)
+        self.structure, self._external = structure_of(self.params, {eta: 0}, rvs)
+        self._n = n
+        random = [bool(reached([v], rvs)) for v in self._external]
+        self._known = [None if r else value_of(v) for v, r in zip(self._external, random, strict=True)]
+        moving = [v for v, r in zip(self._external, random, strict=True) if r]
+        self._moving = nuisance.function(moving) if moving else None
+
+    def values(self, theta: FloatArray) -> list[FloatArray]:
+        """Compute what the distribution needs besides eta: the user's data and functions of theta."""
+        moving = iter(self._moving(theta) if self._moving is not None else ())
+        return [np.asarray(next(moving) if v is None else v, dtype=float) for v in self._known]
+
+    def arguments(self, eta: FloatArray, theta: FloatArray) -> list[FloatArray]:
+        """Values of `inputs`, with as many rows as eta, which need not be those of the model."""
+        eta = np.asarray(eta, dtype=float)
+        values = self.values(theta)
+        for value in values:
+            if value.ndim and value.shape[0] not in (1, len(eta)) and value.shape[0] == self._n:
+                raise ValueError(
+                    f"The likelihood of {self.observed.name!r} uses data with {self._n} rows, but the "
+                    f"predictor has {len(eta)}; set the new data with pm.set_data and read the model again."
+                )
+        return [eta, *values]
+
+    @cached_property
+    def inputs(self) -> list[Var]:
+        """A fresh eta and one fresh variable for every value; only their number of rows is left open."""
+        values = self.values(self.nuisance.start)
+        return [pt.vector("eta", dtype="float64"), *(input_like(value) for value in values)]
+
+    @cached_property
+    def variable(self) -> Var:
+        """The observed variable as a function of the fresh inputs, free of the number of rows where it can be."""
+        old = [self.eta, *self._external]
+        placed = {o: pt.cast(v, o.dtype) for o, v in zip(old, self.inputs, strict=True)}
+        node = self.observed.owner
+        if isinstance(node.op, RandomVariable):
+            op: Any = node.op
+            return op.make_node(op.rng_param(node), None, *replaced(self.params, placed)).outputs[1]
+        return replaced([self.observed], placed)[0]
+
+
+def input_like(value: NDArray[Any]) -> Var:
+    """Make a fresh variable for values of this shape; only lengths of one are fixed."""
+    return pt.tensor(dtype="float64", shape=tuple(1 if size == 1 else None for size in value.shape))
+
+
+def probit_density(distribution: Var, value: Var) -> Var | None:
+    """Write the density of a Bernoulli variable with the probit link stably; PyMC's is 0/0 beyond eta = 30."""
+    if not isinstance(distribution.owner.op, BernoulliRV):
+        return None
+    [p] = parameters(distribution)
+    if p.owner is None or not isinstance(p.owner.op, Elemwise) or not isinstance(p.owner.op.scalar_op, scalar.Mul):
+        return None
+    moving = [i for i in p.owner.inputs if not is_number(i)]
+    halves = [i for i in p.owner.inputs if is_number(i) and (value_of(i) == 0.5).all()]
+    inner = moving[0].owner if len(moving) == len(halves) == 1 else None
+    if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, Erfc):
+        return None
+    x = inner.inputs[0]
+    return pt.switch(pt.eq(value, 1), _log_half_erfc(x), _log_half_erfc(-x))
+
+
+def _log_half_erfc(x: Var) -> Var:
+    # Both branches are kept finite everywhere: a gradient multiplies the one not taken by zero.
+    far, near = pt.maximum(x, 0.5), pt.minimum(x, 0.5)
+    return pt.switch(pt.gt(x, 0.5), pt.log(pt.erfcx(far) / 2) - far**2, pt.log1p(-pt.erfc(-near) / 2))
+
+
+def own_density(name: str, density: Var, eta: Var, rest: list[Var], rvs: set[Var]) -> Compiled:
+    """Check a density's graph and make its function, which compiles when first called.
+
+    Parameters
+    ----------
+    name : str
+        The observed variable's name, for refusals.
+    density : Var
+        The log-density as PyMC gives it.
+    eta : Var
+        The predictor it depends on.
+    rest : list of Var
+        Its other inputs, y first.
+    rvs : set of Var
+        The free variables of the model, none of which it may use.
+
+    Returns
+    -------
+    callable
+        ``f(eta, *rest)``: the log-density and its first three derivatives.
+    """
+    density = _unallocated(density)
+    for rv in sorted(reached([density], rvs), key=lambda rv: str(rv.name)):
+        raise ValueError(
+            f"The log-density of {name!r} uses {rv.name!r} without being given it; pass it as a parameter of the "
+            "distribution."
+        )
+    inputs = [eta, *rest]
+    if density.ndim != 1 or not by_row([density], {eta: 0, rest[0]: 0}):
+        raise ValueError(not_by_row(name))
+    key, captured = structure_of([density], {v: i for i, v in enumerate(inputs)}, rvs)
+    values = [value_of(v) for v in captured]
+    fresh = [input_like(v) for v in values]
+    patterns = tuple(v.type.broadcastable for v in [*inputs, *fresh])
+    casts = {old: pt.cast(new, old.dtype) for old, new in zip(captured, fresh, strict=True)}
+    [density] = replaced([density], casts)
+    function: list[Compiled] = []
+
+    def compiled(eta_value: FloatArray, *others: FloatArray) -> list[FloatArray]:
+        if not function:
+            function.append(compile_pointwise((key, patterns), lambda: (density, eta, [*rest, *fresh])))
+        return function[0](eta_value, *others, *values)
+
+    return compiled
+
+
+def _unallocated(density: Var) -> Var:
+    """Drop parameter checks and whatever fixes the number of rows; unfold operations made of others."""
+    new: dict[Var, Var] = {}
+    for node in toposort([density]):
+        inputs = [new.get(i, i) for i in node.inputs]
+        first: Var = inputs[0] if inputs else None
+        spread = isinstance(node.op, Alloc) and first.ndim == node.out.ndim and not any(first.type.broadcastable)
+        if spread or isinstance(node.op, CheckParameterValue | SpecifyShape):
+            new[node.outputs[0]] = first
+        elif isinstance(node.op, OpFromGraph):
+            inside = node.op.fgraph.unfreeze()
+            outputs = replaced(inside.outputs, dict(zip(inside.inputs, inputs, strict=True)))
+            new.update(zip(node.outputs, outputs, strict=True))
+        elif inputs != node.inputs:
+            new.update(zip(node.outputs, node.clone_with_new_inputs(inputs, strict=False).outputs, strict=True))
+    return new.get(density, density)
 
 
 class Likelihood:

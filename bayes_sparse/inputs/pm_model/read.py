@@ -1,36 +1,101 @@
-"""From a `pm.Model` to a `Problem`, step by step."""
+"""A `pm.Model` with a sparse Gaussian prior and a linear predictor becomes a problem."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pymc as pm
+from numpy.typing import NDArray
 
-from bayes_sparse.inputs.pm_model.affine import classify
-from bayes_sparse.inputs.pm_model.checks import check_weights, observed_variable
-from bayes_sparse.inputs.pm_model.columns import read_columns
-from bayes_sparse.inputs.pm_model.distribution import Distribution
-from bayes_sparse.inputs.pm_model.evaluate import number_of
+from bayes_sparse.inputs.pm_model.evaluate import check_weights, number_of, observed_variable
 from bayes_sparse.inputs.pm_model.forecast import Forecast
-from bayes_sparse.inputs.pm_model.likelihood import Likelihood
-from bayes_sparse.inputs.pm_model.nodes import reached
-from bayes_sparse.inputs.pm_model.nuisance import Nuisance, fixed_precision, nuisance_variables
-from bayes_sparse.inputs.pm_model.power_law import law_finder
-from bayes_sparse.inputs.pm_model.predictor import find_predictor
-from bayes_sparse.inputs.pm_model.result import ReadModel
-from bayes_sparse.inputs.pm_model.sparse import sparse_variables
-from bayes_sparse.inputs.pm_model.variable import (
+from bayes_sparse.inputs.pm_model.likelihood import Distribution, Likelihood
+from bayes_sparse.inputs.pm_model.nodes import classify, reached
+from bayes_sparse.inputs.pm_model.predictor import find_predictor, read_columns
+from bayes_sparse.inputs.pm_model.sparse_prior import PowerLaw, law_finder, sparse_variables
+from bayes_sparse.inputs.pm_model.variables import (
+    Nuisance,
     coords_of,
     dims_of,
     family_of,
+    fixed_precision,
     in_order,
+    nuisance_variables,
     parameters,
     prior_sd,
     slots_of,
 )
 from bayes_sparse.problem.design import Design, FloatArray
+from bayes_sparse.problem.labelled import Slot
 from bayes_sparse.problem.problem import Problem
 
-__all__ = ["read_model"]
+__all__ = ["ReadModel", "read_model"]
+
+
+@dataclass(frozen=True)
+class ReadModel:
+    """A user's model, read.
+
+    Attributes
+    ----------
+    problem : Problem
+        What an evidence method needs.
+    sparse, fixed : tuple of Slot
+        The variables behind the columns whose precision is to be found, and behind all others.
+    precision : dict
+        For each sparse variable the names of the variables its prior sd depends on.
+    observed : str
+        Name of the observed variable.
+    obs_dims : tuple of str, optional
+        Its dims.
+    obs_coords : dict
+        Their coordinate values.
+    describe : str
+        The family of the likelihood: "normal", "bernoulli", "student_t" ..., "custom" for a user's own.
+    nuisance : tuple of str
+        Names of the variables behind theta, in order.
+    unpack : callable
+        ``unpack(theta)`` gives the nuisance variables on their own scale, by name.
+    simulate : callable
+        ``simulate(eta, theta, rng)`` draws one observation a row from the user's own distribution.
+    mean : callable, optional
+        ``mean(eta, theta)`` gives the expected observation; None where PyMC knows no formula.
+    """
+
+    problem: Problem
+    sparse: tuple[Slot, ...]
+    fixed: tuple[Slot, ...]
+    precision: dict[str, tuple[str, ...]]
+    observed: str
+    obs_dims: tuple[str, ...] | None
+    obs_coords: dict[str, NDArray[Any]]
+    describe: str
+    nuisance: tuple[str, ...]
+    unpack: Callable[[FloatArray], dict[str, NDArray[Any]]]
+    simulate: Callable[[FloatArray, FloatArray, np.random.Generator], NDArray[Any]]
+    mean: Callable[[FloatArray, FloatArray], FloatArray] | None
+    _laws: dict[str, Callable[[], PowerLaw | None]]
+
+    def hyper(self, name: str, precision: FloatArray) -> dict[str, FloatArray] | None:
+        """Values of the variable behind a sparse prior that give the named weights these precisions.
+
+        Parameters
+        ----------
+        name : str
+            A sparse variable.
+        precision : array
+            Prior precisions of its weights; infinite where a weight is pruned.
+
+        Returns
+        -------
+        dict or None
+            ``{"alpha": values}`` where the prior sd is a power law of a single variable, else None.
+        """
+        law = self._laws[name]()
+        return None if law is None else {law.hyper: law.invert(np.asarray(precision, dtype=float))}
 
 
 def read_model(

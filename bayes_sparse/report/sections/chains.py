@@ -9,10 +9,21 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayes_sparse.report.figures import arviz_picture, row_of, short
-from bayes_sparse.report.markup import Html, joined, nothing, paragraph, tag
+from bayes_sparse.report.markup import (
+    Html,
+    arviz_picture,
+    count,
+    joined,
+    key_values,
+    nothing,
+    number,
+    paragraph,
+    row_of,
+    short,
+    table,
+    tag,
+)
 from bayes_sparse.report.material import Material
-from bayes_sparse.report.tables import count, key_values, number, table
 from bayes_sparse.results.diagnose import SamplingDiagnosis
 from bayes_sparse.trees.read import Fit
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_sparse.report.markup import Html, joined, paragraph
+from bayes_sparse.report.markup import Html, count, joined, key_values, number, paragraph
 from bayes_sparse.report.material import Material
-from bayes_sparse.report.tables import count, key_values, number
 from bayes_sparse.trees.read import Fit
 
 __all__ = ["data_section", "same_targets"]

@@ -9,10 +9,22 @@ import pandas as pd
 from scipy.stats import gaussian_kde, norm
 
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.report.figures import COLOURS, picture, row_of, short
-from bayes_sparse.report.markup import Html, joined, nothing, paragraph, tag
+from bayes_sparse.report.markup import (
+    COLOURS,
+    Html,
+    count,
+    joined,
+    nothing,
+    number,
+    paragraph,
+    picture,
+    row_of,
+    short,
+    table,
+    tag,
+    with_error,
+)
 from bayes_sparse.report.material import Material
-from bayes_sparse.report.tables import count, number, table, with_error
 from bayes_sparse.results.plots.fits import GREY
 from bayes_sparse.trees.read import Fit
 

@@ -8,13 +8,23 @@ import numpy as np
 import pandas as pd
 
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.report.figures import picture, row_of
-from bayes_sparse.report.markup import Html, joined, nothing, paragraph, tag
+from bayes_sparse.report.markup import (
+    Html,
+    count,
+    joined,
+    key_values,
+    nothing,
+    paragraph,
+    picture,
+    row_of,
+    table,
+    tag,
+    with_error,
+)
 from bayes_sparse.report.material import Material, ask
-from bayes_sparse.report.tables import count, key_values, table, with_error
 from bayes_sparse.results.diagnose import Diagnosis
+from bayes_sparse.results.importance import log_densities
 from bayes_sparse.results.log_evidence import log_evidence
-from bayes_sparse.results.log_target import log_densities
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
 from bayes_sparse.trees.read import Fit
 

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayes_sparse.report.figures import picture, row_of
-from bayes_sparse.report.markup import Html, joined, nothing, paragraph, tag
+from bayes_sparse.report.markup import Html, count, joined, nothing, paragraph, picture, row_of, table, tag, with_error
 from bayes_sparse.report.material import Material
-from bayes_sparse.report.tables import count, table, with_error
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
 
 if TYPE_CHECKING:

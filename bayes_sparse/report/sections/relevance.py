@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from bayes_sparse.report.figures import COLOURS, picture, short
-from bayes_sparse.report.markup import Html, joined, nothing, paragraph, tag
-from bayes_sparse.report.material import Material
-from bayes_sparse.report.tables import count, table
-from bayes_sparse.report.terms import kept_of, strength, terms_of
+from bayes_sparse.report.markup import COLOURS, Html, count, joined, nothing, paragraph, picture, short, table, tag
+from bayes_sparse.report.material import Material, kept_of, strength, terms_of
 from bayes_sparse.results.plots.fits import GREY
 from bayes_sparse.results.relevance import relevance
 from bayes_sparse.trees.read import Fit

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sparse.report.markup import Html, joined, paragraph, tag
+from bayes_sparse.report.markup import Html, joined, key_values, number, paragraph, table, tag
 from bayes_sparse.report.material import Material
-from bayes_sparse.report.tables import key_values, number, table
 from bayes_sparse.trees.read import Fit
 from bayes_sparse.trees.write import versions
 

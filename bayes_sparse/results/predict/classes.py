@@ -9,9 +9,8 @@ import xarray as xr
 from scipy.sparse import issparse
 
 from bayes_sparse.inputs import basis as bases
-from bayes_sparse.inputs.class_features import class_features_of
 from bayes_sparse.inputs.likelihoods import categorical
-from bayes_sparse.inputs.table import features_of
+from bayes_sparse.inputs.table import class_features_of, features_of
 from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
 from bayes_sparse.trees.rung import was_sampled

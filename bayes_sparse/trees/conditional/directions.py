@@ -7,7 +7,7 @@ import numpy as np
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inference.sampling import Density
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 from bayes_sparse.trees.conditional.conditional import Conditional
 from bayes_sparse.trees.one_step import direction_draws, weights_of_directions
 

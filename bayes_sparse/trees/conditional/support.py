@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_sparse.inference.l1.outcome import PathOutcome
+from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.sampling import Density
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 from bayes_sparse.trees.conditional.conditional import Conditional
 from bayes_sparse.trees.draws import named_draws
 from bayes_sparse.trees.l1_path import factor_on_support

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_sparse.inference.approximations import State
+from bayes_sparse.inference.evidence.state import State
 from bayes_sparse.inference.sampling import Density
 from bayes_sparse.problem.classes import ClassProblem
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.subject import Subject
+from bayes_sparse.problem.labelled import Subject
 from bayes_sparse.trees.conditional.conditional import Conditional
 from bayes_sparse.trees.draws import factor_of, named_draws
 

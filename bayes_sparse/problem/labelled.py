@@ -1,0 +1,225 @@
+"""What is fitted under the user's names, and how its numbers go back to their units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_sparse.problem.classes import AnyProblem, ClassProblem
+from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.sparse_design import AnyDesign
+from bayes_sparse.problem.surfaces import Linear, Surface
+
+__all__ = ["Slot", "Subject"]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a Gaussian variable of the user's model sits among the columns of the design.
+
+    Attributes
+    ----------
+    name : str
+        The variable's own name.
+    shape : tuple of int
+        Its shape; its columns are its values in C order.
+    dims : tuple of str, optional
+        Its dims, None where it has none.
+    coords : dict
+        Coordinate values of those dims that have any.
+    columns : slice
+        Its columns in the design.
+    mean : array
+        Its prior mean, in its own shape; the problem's w is relative to it.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dims: tuple[str, ...] | None
+    coords: dict[str, NDArray[Any]]
+    columns: slice
+    mean: FloatArray
+
+    def values(self, w: FloatArray) -> FloatArray:
+        """Values of the variable, ``(..., *shape)``, from the problem's w, ``(..., width)``."""
+        own = w[..., self.columns]
+        return own.reshape((*own.shape[:-1], *self.shape)) + self.mean
+
+    def dim_and_labels(self) -> tuple[str, NDArray[Any]]:
+        """The dim of a vector, and its labels in full."""
+        dim = self.dims[0] if self.dims else f"{self.name}_dim_0"
+        return dim, np.asarray(self.coords.get(dim, np.arange(self.shape[0])))
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A likelihood over weights, with their names.
+
+    Attributes
+    ----------
+    linear : Problem, optional
+        What a method sees where there is one linear predictor an observation.
+    other : Surface, optional
+        What a one-step method sees where there is not.
+    classes : ClassProblem, optional
+        What an evidence method sees where there is one linear predictor an observation and class.
+    labels : dict
+        More labels of the basis functions: the column and the class of each, where there are several classes.
+    y : array
+        The observations.
+    sparse, fixed : tuple of Slot
+        The variables behind the columns, under the user's names.
+    names : list of str
+        One name a basis function.
+    observed : str
+        Name of the observed variable.
+    obs_dim : str
+        Name of the dimension of observations.
+    obs : array (n,)
+        Labels of the observations.
+    unpack : callable
+        ``unpack(theta)`` gives nuisance parameters by name on their own scale.
+    settings : dict
+        What prediction needs to know beside numbers: likelihood, basis, columns. Stored as JSON.
+    shift, scale : array (M,), optional
+        Standardisation to be undone: w is reported as ``w / scale``, the bias (of the column's class, where there are
+        several) less ``shift @ (w / scale)``.
+    constant_data : dict
+        More arrays to be stored, as ``name: (dims, values)``.
+    hyper_points : callable, optional
+        Point values, as ``name: (dims, values)``, of variables that follow from the prior precisions of the M columns.
+    interchangeable : bool
+        The basis functions are kernels on the rows: neighbours say the same, and which of them is kept means little.
+    scale_free : bool
+        The predictor has no units of its own, as opposed to those of the targets.
+    """
+
+    linear: Problem | None
+    other: Surface | None
+    y: NDArray[Any]
+    sparse: tuple[Slot, ...]
+    fixed: tuple[Slot, ...]
+    names: list[str]
+    observed: str
+    obs_dim: str
+    obs: NDArray[Any]
+    unpack: Callable[[FloatArray], dict[str, NDArray[Any]]]
+    settings: dict[str, Any]
+    shift: FloatArray | None = None
+    scale: FloatArray | None = None
+    constant_data: dict[str, tuple[tuple[str, ...], NDArray[Any]]] | None = None
+    hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
+    interchangeable: bool = False
+    scale_free: bool = True
+    classes: ClassProblem | None = None
+    labels: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def designs(self) -> list[tuple[AnyDesign, list[str]]]:
+        """The columns of a named model with their names; of several classes those of each, or the ones they share."""
+        if self.classes is None:
+            return [(self.problem.design, self.names)]
+        whole = self.classes.design
+        parts = [
+            (design, self.names[start : start + design.M])
+            for design, start in zip(whole.designs, whole.starts[:-1].tolist(), strict=True)
+        ]
+        return parts[:1] if whole.shared else parts
+
+    @property
+    def problem(self) -> Problem:
+        """The problem, for methods that need a single linear predictor."""
+        if self.linear is None:
+            able = "'sequential', 'mackay', 'em' and 'revm' take" if self.classes is not None else "'revm' takes"
+            raise ValueError(
+                f"This method needs a likelihood with a single linear predictor an observation; {able} this one."
+            )
+        return self.linear
+
+    @property
+    def searched(self) -> AnyProblem:
+        """The problem, for evidence methods: also one of several classes."""
+        return self.problem if self.classes is None else self.classes
+
+    @cached_property
+    def surface(self) -> Surface:
+        """The likelihood as one-step methods see it: free weights first."""
+        if self.other is not None:
+            return self.other
+        if self.classes is not None:
+            raise ValueError(
+                "With several classes one-step methods take features that all of them share, and no `keep`; others are "
+                "fitted by method='mackay', 'sequential' or 'em'."
+            )
+        return Linear.of_problem(self.problem, scale_free=self.scale_free)
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Column of each weight of the surface."""
+        if self.linear is None:  # several classes, or a surface of its own
+            return np.arange(self.surface.d + self.surface.q)
+        return np.append(np.flatnonzero(self.linear.free), np.flatnonzero(~self.linear.free))
+
+    @property
+    def M(self) -> int:
+        """Number of sparse columns."""
+        return sum(slot.columns.stop - slot.columns.start for slot in self.sparse)
+
+    def expansion_point(self, expansion: Any) -> Any:
+        """An expansion with weights of the user's as the surface's own free weights; any other as it is."""
+        if isinstance(expansion, str | Integral):
+            return expansion if isinstance(expansion, str) else int(expansion)
+        free = self.order[: self.surface.d]
+        full = np.zeros(self.M)
+        for slot, values in self._given(expansion):
+            own = np.asarray(values)
+            own = own.astype(float) if own.dtype.kind in "fiub" else np.full(own.shape, np.nan)
+            if own.shape != slot.shape or not np.isfinite(own).all():
+                raise ValueError(
+                    f"The expansion point needs finite values of {slot.name!r} in its shape {slot.shape}, got an array "
+                    f"of shape {own.shape}."
+                )
+            full[slot.columns] = (own - slot.mean).ravel()
+        if self.scale is not None:
+            full *= self.scale
+        return full[free]
+
+    def _given(self, expansion: Any) -> list[tuple[Slot, Any]]:
+        if not isinstance(expansion, dict):
+            if len(self.sparse) != 1:
+                names = ", ".join(repr(slot.name) for slot in self.sparse)
+                raise ValueError(f"Give the expansion point as a dict with values of {names}.")
+            return [(self.sparse[0], expansion)]
+        missing = [slot.name for slot in self.sparse if slot.name not in expansion]
+        if missing:
+            raise ValueError(f"The expansion point lacks values of {missing[0]!r}.")
+        return [(slot, expansion[slot.name]) for slot in self.sparse]
+
+    @cached_property
+    def prior_mean(self) -> FloatArray:
+        """Prior mean of every column's weight; the problem's w is relative to it."""
+        return np.concatenate([slot.mean.ravel() for slot in (*self.sparse, *self.fixed)])
+
+    def in_users_units(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:
+        """Undo the standardisation on weights of the active columns ``index``, along the last axis."""
+        if self.scale is None:
+            return w
+        out, basis = w.copy(), index < self.M
+        out[..., basis] /= self.scale[index[basis]]
+        if self.shift is None:
+            return out
+        moved = out[..., basis] * self.shift[index[basis]]
+        if self.classes is None:
+            out[..., ~basis] -= moved.sum(axis=-1, keepdims=True)
+            return out
+        owner = self.classes.design.owner
+        for position in np.flatnonzero(~basis).tolist():  # each class's bias takes up the shifts of its own columns
+            out[..., position] -= moved[..., owner[index[basis]] == owner[index[position]]].sum(axis=-1)
+        return out

@@ -1,0 +1,91 @@
+"""What reading gives besides numbers: names, dims, weights; and what it must not cost."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from bayes_sparse.inputs import compiled
+from bayes_sparse.inputs.pm_model import evaluate, read_model
+from bayes_sparse.inputs.pm_model import variables as nuisance
+
+from .against_pymc import check
+from .user_models import BINARY, COUNT, EXPOSURE, N, P, X, normal, sparse_weights, with_likelihood
+
+
+def test_dims_and_coords():
+    with pm.Model(coords={"feature": list("abcd"), "obs": np.arange(N) + 100}) as model:
+        data = pm.Data("X", X, dims=("obs", "feature"))
+        alpha = pm.HalfCauchy("alpha", 1.0, dims="feature")
+        w = pm.Normal("w", 0.0, alpha, dims="feature")
+        pm.Bernoulli("y", logit_p=data @ w, observed=BINARY, dims="obs")
+    declared = check(model)
+    [slot] = declared.sparse
+    assert (slot.name, slot.shape, slot.dims) == ("w", (P,), ("feature",))
+    assert slot.coords["feature"].tolist() == list("abcd")
+    assert declared.obs_dims == ("obs",)
+    assert declared.obs_coords["obs"].tolist() == list(range(100, 100 + N))
+
+
+def test_observation_weights_are_passed_on():
+    declared = read_model(with_likelihood(normal), observation_weights=EXPOSURE)
+    np.testing.assert_array_equal(declared.problem.weights, EXPOSURE)
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Every function made from here on: "plain" (the graph as it stands, a millisecond), "rewritten" or "compiled"."""
+    functions = []
+    small, pointwise = evaluate.pytensor_function, compiled._compile
+
+    def record_small(*args, mode, **kwargs):
+        functions.append("plain" if mode is evaluate._PLAIN else "rewritten")
+        return small(*args, mode=mode, **kwargs)
+
+    def record_pointwise(*args):
+        functions.append("compiled")
+        return pointwise(*args)
+
+    monkeypatch.setattr(evaluate, "pytensor_function", record_small)
+    monkeypatch.setattr(compiled, "_compile", record_pointwise)
+    monkeypatch.setattr(compiled, "_cache", {})
+    monkeypatch.setattr(nuisance, "_log_densities", {})
+    return functions
+
+
+def test_reading_compiles_nothing(made):
+    """Whatever the size: the one small function is that of theta's start."""
+    for n, p in ((N, P), (500, 200)):
+        data = np.random.default_rng(0).normal(size=(n, p))
+        with pm.Model() as model:
+            sigma = pm.HalfNormal("sigma", 1.0)
+            mu = pm.Normal("b", 0.0, 10.0) + pm.Data("X", data) @ sparse_weights(p=p)
+            pm.StudentT("y", nu=4, mu=mu, sigma=sigma, observed=data[:, 0])
+        made.clear()
+        read_model(model)
+        assert made == ["plain"]
+
+
+def test_a_second_model_waits_for_no_compiler(made):
+    def use(shift):
+        with pm.Model() as model:
+            pm.NegativeBinomial(
+                "y",
+                mu=pm.math.exp((X + shift) @ sparse_weights()),
+                alpha=pm.Exponential("shape", 1.0),
+                observed=COUNT,
+            )
+        problem = read_model(model).problem
+        problem.pointwise(np.zeros(N), problem.theta)
+        problem.log_prior(problem.theta)
+
+    use(0.0)
+    assert made.count("compiled") == made.count("rewritten") == 1
+    made.clear()
+    use(1.0)
+    assert set(made) == {"plain"}
+
+
+def test_a_normal_likelihood_needs_no_compiler(made):
+    problem = read_model(with_likelihood(normal)).problem
+    problem.pointwise(np.zeros(N), problem.theta)
+    assert set(made) == {"plain"}

@@ -1,0 +1,69 @@
+"""The programs in the pages about methods run as they stand, and their links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import bayes_sparse as bs
+
+mpl.use("Agg")
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [*sorted((DOCS / "methods").glob("*.md")), DOCS / "trust.md"]
+
+
+def blocks_of(text):
+    return re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def on_this_machine(block):
+    """Whether the data sets a program loads are here: a test fetches nothing."""
+    for name in re.findall(r'datasets\.load\("(\w+)"', block):
+        try:
+            bs.datasets.load(name, download=False)
+        except FileNotFoundError:
+            return False
+    return True
+
+
+def run(page):
+    """All programs of a page, one after the other, as a reader would paste them into one session."""
+    names = {}
+    for number, block in enumerate(blocks_of(page.read_text(encoding="utf-8")), start=1):
+        if on_this_machine(block):
+            exec(compile(block, f"{page.name}, program {number}", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "revm"], ids=lambda page: page.stem)
+def test_programs_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # one of them writes a report
+    run(page)
+
+
+def test_the_page_about_directions_promises_what_its_programs_give(capsys):
+    """What stands beside its code and in its text, with room for another machine's rounding."""
+    page = DOCS / "methods" / "revm.md"
+    names = run(page)
+    kept = names["lrevm"]["evidence"].attrs["directions_kept"]
+    assert f"the {kept} directions kept" in page.read_text(encoding="utf-8")
+    test, net = names["test"], names["net"]
+    new = (test.X - names["middle"]) / names["scale"]
+    wrong = bs.predict(names["tree"], {"X": new}, model=net)["label"].to_numpy() != test.y
+    assert wrong.mean() < 0.11
+    attributes = names["tree"]["evidence"].attrs
+    assert attributes["directions_kept"] <= 12
+    assert attributes["directions"] + attributes["directions_dropped"] <= 24
+    assert abs(names["chosen"]["evidence"].attrs["width"] - 0.3) < 0.03
+    assert "gamma" in capsys.readouterr().out
+    assert np.all(names["lrevm"]["evidence"]["mean"] != 0)  # directions are selected, weights are not
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)
+def test_pictures_and_links_exist(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
