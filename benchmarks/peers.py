@@ -100,7 +100,7 @@ def prox_newton(X: Any, y: Any, lam: float, tolerance: float) -> Callable[[], An
 
 def problem(X: Any, y: Any, likelihood: str, basis: bs.basis.Basis) -> Problem:
     """What our evidence methods would see."""
-    return bs.models.ARDGaussian().subject(prepare((X, y), None, likelihood, basis, None, None, None)).problem
+    return bs.models.ARDGaussian().problem(prepare((X, y), None, likelihood, basis, None, None, None)).problem
 
 
 def fast_rvm_evidence(peer: Any, judged: Problem) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from bayes_sparse.inputs.named_model import bias_sd, kept_precision, observe, st
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.methods.revm import REVM
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["declare_eigen", "directions_of"]
 
@@ -63,9 +63,9 @@ def declare_eigen(data: Prepared, Q: FloatArray, wide: float | None, draw: Calla
     return model
 
 
-def directions_of(subject: Subject, expansion: Any, most: int | None) -> tuple[FloatArray, FloatArray]:
+def directions_of(labelled: LabelledProblem, expansion: Any, most: int | None) -> tuple[FloatArray, FloatArray]:
     """Curvatures h and eigenvectors Q of the Hessian where the likelihood is expanded, the most curved first."""
     check_expansion(expansion)
-    found = find_directions(subject.surface, subject.expansion_point(expansion), REVM().ridge, lambda *_: None)
+    found = find_directions(labelled.surface, labelled.expansion_point(expansion), REVM().ridge, lambda *_: None)
     Q = found.eigen.Q[:most]
     return found.eigen.h[:most], Q if found.rotation is None else Q @ found.rotation

@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 
 import pymc as pm
 
-from bayes_sparse.inputs.named_model import Centred, bias_sd, named_subject, normal_weights, observe, standardised
+from bayes_sparse.inputs.named_model import Centred, bias_sd, named_problem, normal_weights, observe, standardised
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.models.student_multinomial import StudentMultinomial
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["ARDGaussian"]
 
@@ -46,9 +46,9 @@ class ARDGaussian:
     # Cauchy weights of scale 0.1 in the units of standardised columns: heavy tails, most mass near zero, and proper.
     proper_hyper: ClassVar[tuple[float, float]] = (0.5, 0.005)
 
-    def subject(self, data: Prepared) -> Subject:
+    def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
-        return named_subject(data, "ard_gaussian", self.bias_sd)
+        return named_problem(data, "ard_gaussian", self.bias_sd)
 
     def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayes_sparse.inputs.named_model import Centred, named_subject, scaled
+from bayes_sparse.inputs.named_model import Centred, named_problem, scaled
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.models._eigen import declare_eigen, directions_of
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["GaussianEigen"]
 
@@ -40,13 +40,13 @@ class GaussianEigen:
     # A Cauchy prior of scale 1 in units of the likelihood's own sd along a direction: heavy tails, and proper.
     proper_hyper: ClassVar[tuple[float, float]] = (0.5, 0.5)
 
-    def subject(self, data: Prepared) -> Subject:
+    def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
-        return named_subject(data, "gaussian_eigen", self.bias_sd)
+        return named_problem(data, "gaussian_eigen", self.bias_sd)
 
     def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it; parameters as for `LaplaceEigen.declare`."""
-        h, Q = directions_of(self.subject(data), self.expansion, self.directions)
+        h, Q = directions_of(self.problem(data), self.expansion, self.directions)
 
         def draw() -> Any:
             alpha = pm.Gamma("alpha", hyper[0], hyper[1] / h, dims="direction")

@@ -24,9 +24,9 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayes_sparse.inputs.named_model import bias_sd, kept_precision, named_subject, observe, standardised
+from bayes_sparse.inputs.named_model import bias_sd, kept_precision, named_problem, observe, standardised
 from bayes_sparse.inputs.prepare import Prepared
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["JeffreysLaplace"]
 
@@ -65,7 +65,7 @@ class JeffreysLaplace:
         if not 0 < low < high < np.inf:
             raise ValueError(f"`bounds` of lambda are two numbers 0 < lo < hi, got {self.bounds!r}.")
 
-    def subject(self, data: Prepared) -> Subject:
+    def problem(self, data: Prepared) -> LabelledProblem:
         """What the methods on the path fit."""
         if not data.likelihood.log_concave:
             able = "'student_multinomial'" if data.likelihood.name == "categorical" else "'ard_gaussian'"
@@ -73,7 +73,7 @@ class JeffreysLaplace:
                 f"jeffreys_laplace needs a likelihood that is log-concave along one predictor, which "
                 f"{data.likelihood.name!r} is not; {able} and 'laplace_eigen' take it."
             )
-        return named_subject(data, "jeffreys_laplace", np.inf if self.bias_sd is None else self.bias_sd)
+        return named_problem(data, "jeffreys_laplace", np.inf if self.bias_sd is None else self.bias_sd)
 
     def declare(self, data: Prepared, hyper: None = None, *, centred: bool = True) -> pm.Model:
         """The proper neighbour as PyMC sees it.

@@ -23,10 +23,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pymc as pm
 
-from bayes_sparse.inputs.named_model import Centred, named_subject, scaled
+from bayes_sparse.inputs.named_model import Centred, named_problem, scaled
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.models._eigen import declare_eigen, directions_of
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["LaplaceEigen"]
 
@@ -55,9 +55,9 @@ class LaplaceEigen:
     # In units of the likelihood's own sd along a direction half of the prior's mass is within 1: heavy-tailed, proper.
     proper_hyper: ClassVar[tuple[float, float]] = (1.0, 0.5)
 
-    def subject(self, data: Prepared) -> Subject:
+    def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
-        return named_subject(data, "laplace_eigen", self.bias_sd)
+        return named_problem(data, "laplace_eigen", self.bias_sd)
 
     def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.
@@ -72,7 +72,7 @@ class LaplaceEigen:
             ``u ~ Laplace(0, 2 / alpha)`` directly; else ``u = 2 z / alpha`` with z of scale 1, which NUTS explores
             better unless the data determine u well. An array says it direction by direction.
         """
-        h, Q = directions_of(self.subject(data), self.expansion, self.directions)
+        h, Q = directions_of(self.problem(data), self.expansion, self.directions)
 
         def draw() -> Any:
             alpha = pm.Gamma("alpha", hyper[0], hyper[1] / np.sqrt(h), dims="direction")

@@ -25,14 +25,14 @@ from bayes_sparse.inputs.named_model import (
     Centred,
     bias_sd,
     class_slices,
-    named_subject,
+    named_problem,
     normal_weights,
     observe,
     standardised,
     weight_names,
 )
 from bayes_sparse.inputs.prepare import Prepared
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["StudentMultinomial"]
 
@@ -59,9 +59,9 @@ class StudentMultinomial:
     default_hyper: ClassVar[tuple[float, float]] = (1.0, 0.1)
     proper_hyper: ClassVar[tuple[float, float]] = (1.0, 0.1)
 
-    def subject(self, data: Prepared) -> Subject:
+    def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
-        return named_subject(data, "student_multinomial", self.bias_sd)
+        return named_problem(data, "student_multinomial", self.bias_sd)
 
     def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.

@@ -41,7 +41,7 @@ def choose_model(model: str | Any | pm.Model) -> Any:
     chosen: Any = Declared(model) if isinstance(model, pm.Model) else model
     if isinstance(model, str):
         chosen = registry.lookup("bayes_sparse.models", model, "model")()
-    if isinstance(chosen, type) or not (isinstance(chosen, Declared) or hasattr(chosen, "subject")):
+    if isinstance(chosen, type) or not (isinstance(chosen, Declared) or hasattr(chosen, "problem")):
         raise TypeError(
             f"The model must be a name ({', '.join(registry.options('bayes_sparse.models'))}), an object of "
             f"bayes_sparse.models or a pm.Model, not {chosen!r}."

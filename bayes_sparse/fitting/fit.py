@@ -30,12 +30,12 @@ from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import kernel_width as widths
 from bayes_sparse.inputs.basis import Basis
 from bayes_sparse.inputs.likelihoods import Likelihood
-from bayes_sparse.inputs.pm_model.declared import declared_subject
+from bayes_sparse.inputs.pm_model.declared import declared_problem
 from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
-from bayes_sparse.problem.duplicate_columns import in_words, twins
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.duplicate_columns import duplicate_columns, in_words
+from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.write import with_width
 
 __all__ = ["fit"]
@@ -161,7 +161,7 @@ def fit(
         likelihood = choose_likelihood(chosen_model, likelihood, chosen)
     tried: widths.WidthSearch | None = None
     if own:
-        subject = declared_subject(chosen_model, data, weights, hyper, any_surface=chosen.family == "one_step")
+        labelled = declared_problem(chosen_model, data, weights, hyper, any_surface=chosen.family == "one_step")
     else:
         resolved = bases.resolve(basis)
         prepared = prepare(data, target, likelihood, widths.provisional(resolved), keep, weights, offset)
@@ -175,10 +175,10 @@ def fit(
                 prepared, tried = widths.choose(
                     prepared, lambda data: rate(chosen_model, data, chosen, hyper, smoothness), progress.say
                 )
-        subject = chosen_model.subject(prepared)
+        labelled = chosen_model.problem(prepared)
         if chosen.family != "path":
-            _warn_twins(subject)
-    found = find(subject, chosen_model, chosen, hyper, smoothness, progressbar)
+            _warn_duplicates(labelled)
+    found = find(labelled, chosen_model, chosen, hyper, smoothness, progressbar)
     if nuts is not None and sampling is not None:
         tree = conditional_tree(found, sampling, cold=not nuts.warm)
     else:
@@ -196,17 +196,17 @@ def _whole(
             raise ValueError("NUTS samples a pm.Model of your own as it stands: leave out `weights`.")
         return full_of_declared(model, data, hyper, method, sampling)
     prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
-    subject = model.subject(prepared)
-    _warn_twins(subject)
-    return full_tree(model, prepared, subject, hyper, method, sampling)
+    labelled = model.problem(prepared)
+    _warn_duplicates(labelled)
+    return full_tree(model, prepared, labelled, hyper, method, sampling)
 
 
-def _warn_twins(subject: Subject) -> None:
+def _warn_duplicates(labelled: LabelledProblem) -> None:
     """Say which columns are the same; kernels on rows that are the same are nothing unusual."""
-    if subject.interchangeable:
+    if labelled.interchangeable:
         return
-    for design, names in subject.designs:
-        same = twins(design, np.arange(design.M))
+    for design, names in labelled.designs:
+        same = duplicate_columns(design, np.arange(design.M))
         if same:
             tell(
                 f"Columns that are the same up to sign: {in_words(same, names)}; at most one of them is kept, and "

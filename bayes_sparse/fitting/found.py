@@ -1,4 +1,4 @@
-"""What a method found for a subject: its tree, and the exact posterior at the hyper-parameters it ended at."""
+"""What a method found for a labelled: its tree, and the exact posterior at the hyper-parameters it ended at."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayes_sparse.fitting.smoothness import prices
 from bayes_sparse.inference.evidence.state import Approximation, Outcome
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.one_step.finish import EigenOutcome
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.conditional import Conditional, of_directions, of_support, of_weights
 from bayes_sparse.trees.l1_path import path_tree
 from bayes_sparse.trees.one_step import eigen_tree
@@ -28,7 +28,7 @@ class Found:
 
     Attributes
     ----------
-    subject : Subject
+    labelled : LabelledProblem
         What was fitted.
     outcome : Outcome, EigenOutcome or PathOutcome
         Where the method ended, by its family.
@@ -38,7 +38,7 @@ class Found:
         Of an evidence method.
     """
 
-    subject: Subject
+    labelled: LabelledProblem
     outcome: Outcome | EigenOutcome | PathOutcome
     attributes: dict[str, Any]
     approximation: Approximation | None = None
@@ -47,38 +47,40 @@ class Found:
         """Moments, and draws if any are asked for."""
         asked: dict[str, Any] = {"draws": draws, "chains": chains, "rng": rng}
         if isinstance(self.outcome, PathOutcome):
-            return path_tree(self.subject, self.outcome, self.attributes, **asked)
+            return path_tree(self.labelled, self.outcome, self.attributes, **asked)
         if isinstance(self.outcome, EigenOutcome):
-            return eigen_tree(self.subject, self.outcome, self.attributes, **asked)
+            return eigen_tree(self.labelled, self.outcome, self.attributes, **asked)
         assert self.approximation is not None
-        return evidence_tree(self.subject, self.approximation, self.outcome, self.attributes, **asked)
+        return evidence_tree(self.labelled, self.approximation, self.outcome, self.attributes, **asked)
 
     def conditional(self) -> Conditional:
         """The exact posterior over what was kept."""
         if isinstance(self.outcome, PathOutcome):
-            return of_support(self.subject, self.outcome)
+            return of_support(self.labelled, self.outcome)
         if isinstance(self.outcome, EigenOutcome):
-            return of_directions(self.subject, self.outcome)
-        return of_weights(self.subject, self.outcome.state)
+            return of_directions(self.labelled, self.outcome)
+        return of_weights(self.labelled, self.outcome.state)
 
 
 def find(
-    subject: Subject,
+    labelled: LabelledProblem,
     model: Any,
     method: Any,
     hyper: tuple[float, float] | None,
     smoothness: str | float,
     progressbar: bool,
 ) -> Found:
-    """Run a method on a subject, by its family."""
+    """Run a method on a labelled, by its family."""
     if method.family == "path":
         if smoothness not in ("auto", 0):
             raise ValueError(
                 "A Laplace prior of common scale has no price a degree of freedom: leave out `smoothness`."
             )
-        return Found(subject, *along_path(subject, method, progressbar))
+        return Found(labelled, *along_path(labelled, method, progressbar))
     if method.family == "one_step":
-        price = 0.0 if smoothness == "auto" else prices(smoothness, subject, flat=True)[0]
-        return Found(subject, *one_step(subject, method, model, price, progressbar))
-    approximation, outcome, attributes = maximise(subject, method, objectives(subject, hyper, smoothness), progressbar)
-    return Found(subject, outcome, attributes, approximation)
+        price = 0.0 if smoothness == "auto" else prices(smoothness, labelled, flat=True)[0]
+        return Found(labelled, *one_step(labelled, method, model, price, progressbar))
+    approximation, outcome, attributes = maximise(
+        labelled, method, objectives(labelled, hyper, smoothness), progressbar
+    )
+    return Found(labelled, outcome, attributes, approximation)

@@ -6,12 +6,12 @@ from numbers import Real
 
 import numpy as np
 
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["prices"]
 
 
-def prices(smoothness: str | float, subject: Subject, *, flat: bool) -> list[float]:
+def prices(smoothness: str | float, labelled: LabelledProblem, *, flat: bool) -> list[float]:
     """The price of a degree of freedom in nats: what to try first, and what to fall back on.
 
     Automatic, for columns that each mean something: M of them that have nothing to do with the target reach, by chance,
@@ -22,12 +22,12 @@ def prices(smoothness: str | float, subject: Subject, *, flat: bool) -> list[flo
     are many more weights than the classes need, and the price would leave too few of them.
     """
     if isinstance(smoothness, str) and smoothness == "auto":
-        if subject.classes is not None:
+        if labelled.classes is not None:
             return [0.0]
-        free = subject.surface.d if subject.linear is None else int(subject.linear.free.sum())
+        free = labelled.surface.d if labelled.linear is None else int(labelled.linear.free.sum())
         log_m = float(np.log(max(free, 3)))
         price = float(log_m - 0.5 * np.log(log_m))
-        return [0.0] if not flat else [0.0, price] if subject.interchangeable else [price]
+        return [0.0] if not flat else [0.0, price] if labelled.interchangeable else [price]
     if not isinstance(smoothness, Real) or not (np.isfinite(smoothness) and smoothness >= 0):
         raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")
     return [float(smoothness)]

@@ -12,7 +12,7 @@ from bayes_sparse.inference.evidence.state import Outcome, Status
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.problem.classes import AnyProblem
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["FitWarning", "judge", "judge_one_step", "warn", "warn_one_step", "warn_path"]
 
@@ -67,7 +67,7 @@ def warn(status: Status, problem: AnyProblem, outcome: Outcome, method: str) -> 
         tell(message)
 
 
-def warn_path(subject: Subject, outcome: PathOutcome, method: str) -> None:
+def warn_path(labelled: LabelledProblem, outcome: PathOutcome, method: str) -> None:
     """Tell the user how a method on the L1 path ended, where that is not the ordinary way."""
     point, status = outcome.point, outcome.status
     if status == "jump":
@@ -99,40 +99,40 @@ def warn_path(subject: Subject, outcome: PathOutcome, method: str) -> None:
             f"The L1 problem was not solved: the conditions of a minimum are violated by {point.spot.residual:.1g} of "
             "lambda; offer fewer columns, or give a larger `lam`."
         )
-    if message is None and subject.problem.separates(point.spot.eta):
+    if message is None and labelled.problem.separates(point.spot.eta):
         message = _MEANING["separable"]
-    if message is None and (subject.problem.terms(point.spot.eta, point.theta)[2] > 0).any():
+    if message is None and (labelled.problem.terms(point.spot.eta, point.theta)[2] > 0).any():
         message = (
             "The likelihood is not log-concave: this is a solution, but the path may have other branches and other "
             "solutions that were not looked for."
         )
-    if message is None and point.N + len(point.theta) >= subject.problem.design.n:
+    if message is None and point.N + len(point.theta) >= labelled.problem.design.n:
         message = (
-            f"The fit uses up the data: {point.N} weights for {subject.problem.design.n} observations; its intervals "
+            f"The fit uses up the data: {point.N} weights for {labelled.problem.design.n} observations; its intervals "
             "mean nothing; give a larger `lam`."
         )
     if message is not None:
         tell(message)
 
 
-def judge_one_step(subject: Subject, outcome: EigenOutcome) -> Status:
+def judge_one_step(labelled: LabelledProblem, outcome: EigenOutcome) -> Status:
     """How a one-step method ended, in a word."""
-    surface, used = subject.surface, float(outcome.gamma.sum())
+    surface, used = labelled.surface, float(outcome.gamma.sum())
     if not (outcome.peak.converged and outcome.quadratic.converged):
         return "max_iterations"
     # The noise comes from a ridge, which keeps it from the floor itself.
     near_floor = bool(np.any(outcome.quadratic.theta <= surface.theta_bounds[:, 0] + _NEAR_FLOOR))
     if near_floor or (surface.theta.size and used > 0.9 * surface.n):
         return "noise_collapsed"
-    fixed = subject.order[surface.d :]
-    if surface.d and not outcome.kept.any() and not (fixed < subject.M).any():
+    fixed = labelled.order[surface.d :]
+    if surface.d and not outcome.kept.any() and not (fixed < labelled.M).any():
         return "null"
     return "separable" if outcome.peak.look.separates else "converged"
 
 
-def warn_one_step(status: Status, subject: Subject, outcome: EigenOutcome, expansion: Any) -> None:
+def warn_one_step(status: Status, labelled: LabelledProblem, outcome: EigenOutcome, expansion: Any) -> None:
     """Tell the user what the word means, and whether the quadratic stands for the likelihood."""
-    surface, used = subject.surface, float(outcome.gamma.sum())
+    surface, used = labelled.surface, float(outcome.gamma.sum())
     if outcome.eigen.dropped:
         _log.info(
             "The likelihood is not log-concave: %d of %d directions along which it curves upwards were dropped.",
@@ -163,7 +163,7 @@ def warn_one_step(status: Status, subject: Subject, outcome: EigenOutcome, expan
         message = (
             f"The small gradient dropped at the expansion point is worth {gap:.0f} nats of log_evidence; read "
             "log_evidence_mode, which is exact here, or use expansion='zero', where nothing is dropped."
-            if subject.linear is not None and subject.linear.normal
+            if labelled.linear is not None and labelled.linear.normal
             else f"The quadratic at the expansion point misjudges the evidence by {gap:.0f} nats: the likelihood is "
             f"far from quadratic between there and the answer; {cure}."
         )

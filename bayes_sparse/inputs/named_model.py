@@ -19,7 +19,7 @@ from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, 
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.classes import ClassDesign, ClassProblem
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.labelled import Slot, Subject
+from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.sparse_design import make_design, sparse_moments
 from bayes_sparse.problem.surfaces import Softmax
@@ -31,7 +31,7 @@ __all__ = [
     "class_slices",
     "kept_precision",
     "kept_weights",
-    "named_subject",
+    "named_problem",
     "normal_weights",
     "observe",
     "scaled",
@@ -48,14 +48,14 @@ _DENSE_BYTES = 200 * 10**6  # sparse features up to this size are made dense whe
 _log = logging.getLogger("bayes_sparse")
 
 
-def named_subject(data: Prepared, name: str, wide: float | None) -> Subject:
+def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProblem:
     """What the evidence methods fit; ``wide`` is the sd of the bias's prior, None for the likelihood's own."""
     sd = bias_sd(data, wide)
     extra = np.ones((data.table.n, 1)) if data.basis.bias else None
     many = data.likelihood.name == "categorical"
     problem = _class_problem(data, extra, sd) if many else _problem(data, extra, sd)
-    w, bias = _slots(data)
-    return Subject(
+    w, bias = _blocks(data)
+    return LabelledProblem(
         linear=problem if isinstance(problem, Problem) else None,
         classes=problem if isinstance(problem, ClassProblem) else None,
         other=_surface(problem) if isinstance(problem, ClassProblem) else None,
@@ -235,15 +235,15 @@ def class_slices(data: Prepared) -> list[slice]:
     return [slice(start, stop) for start, stop in itertools.pairwise(starts)]
 
 
-def _slots(data: Prepared) -> tuple[Slot, Slot]:
+def _blocks(data: Prepared) -> tuple[WeightBlock, WeightBlock]:
     """The weights, those of several classes one after the other, and the bias, one a class."""
     names = weight_names(data)
     M = len(names)
-    w = Slot("w", (M,), ("basis",), {"basis": np.array(names)}, slice(0, M), np.zeros(M))
+    w = WeightBlock("w", (M,), ("basis",), {"basis": np.array(names)}, slice(0, M), np.zeros(M))
     if data.likelihood.name != "categorical" or data.classes is None:
-        return w, Slot("bias", (), (), {}, slice(M, M + 1), np.zeros(()))
+        return w, WeightBlock("bias", (), (), {}, slice(M, M + 1), np.zeros(()))
     C = len(data.classes)
-    return w, Slot("bias", (C,), ("class",), {"class": data.classes}, slice(M, M + C), np.zeros(C))
+    return w, WeightBlock("bias", (C,), ("class",), {"class": data.classes}, slice(M, M + C), np.zeros(C))
 
 
 def weight_names(data: Prepared) -> list[str]:

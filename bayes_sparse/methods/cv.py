@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.checks import count, positive
 from bayes_sparse.inference.evidence.state import Report
-from bayes_sparse.inference.l1.fixed_points import Found, PathOutcome
+from bayes_sparse.inference.l1.fixed_points import PathOutcome, PathVariables
 from bayes_sparse.inference.l1.path import Path
 from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.folds import balanced_folds
@@ -74,7 +74,7 @@ class CV:
         if self.rule == "one_se":
             chosen = int(np.argmax(mean <= mean[chosen] + error[chosen]))
         point = path.cold(knobs[chosen], _FINE) if chosen else path.null
-        found: Found = {
+        found: PathVariables = {
             "cv_penalty": (("penalty",), knobs),
             "cv_loss": (("penalty",), mean),
             "cv_se": (("penalty",), error),

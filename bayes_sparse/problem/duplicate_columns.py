@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 from bayes_sparse.problem.design import IntArray
 from bayes_sparse.problem.sparse_design import AnyDesign
 
-__all__ = ["Twin", "in_words", "twins"]
+__all__ = ["Duplicate", "duplicate_columns", "in_words"]
 
-type Twin = tuple[int, int, int]  # a column, the earlier one it is the same as, and 1, or -1 if it is its opposite
+type Duplicate = tuple[int, int, int]  # a column, the earlier one it is the same as, and 1, or -1 if it is its opposite
 
 _SAME = 1e-10  # of a column's length: a difference so small is none
 _SHOWN = 4
 
 
-def twins(design: AnyDesign, among: IntArray) -> list[Twin]:
+def duplicate_columns(design: AnyDesign, among: IntArray) -> list[Duplicate]:
     """Those of some columns that are an earlier one, or minus it."""
     size = np.sqrt(np.maximum(design.squares()[among], 0.0))
     among, size = among[size > 0], size[size > 0]
@@ -30,11 +30,11 @@ def twins(design: AnyDesign, among: IntArray) -> list[Twin]:
     return sorted(found)
 
 
-def _within(design: AnyDesign, group: IntArray) -> list[Twin]:
+def _within(design: AnyDesign, group: IntArray) -> list[Duplicate]:
     """The twins among a few columns."""
     columns = design.columns(group)
     length = np.linalg.norm(columns, axis=0)
-    found: list[Twin] = []
+    found: list[Duplicate] = []
     left: NDArray[np.bool_] = np.ones(len(group), dtype=bool)
     for i in range(len(group)):
         if not left[i]:
@@ -48,7 +48,7 @@ def _within(design: AnyDesign, group: IntArray) -> list[Twin]:
     return found
 
 
-def in_words(found: list[Twin], names: list[str]) -> str:
+def in_words(found: list[Duplicate], names: list[str]) -> str:
     """Which columns are the same, by name."""
     shown = [f"{names[j]!r} is {'' if sign > 0 else 'minus '}{names[i]!r}" for j, i, sign in found[:_SHOWN]]
     return ", ".join(shown) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")

@@ -17,11 +17,11 @@ from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.sparse_design import AnyDesign
 from bayes_sparse.problem.surfaces import Linear, Surface
 
-__all__ = ["Slot", "Subject"]
+__all__ = ["LabelledProblem", "WeightBlock"]
 
 
 @dataclass(frozen=True)
-class Slot:
+class WeightBlock:
     """Where a Gaussian variable of the user's model sits among the columns of the design.
 
     Attributes
@@ -59,7 +59,7 @@ class Slot:
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class LabelledProblem:
     """A likelihood over weights, with their names.
 
     Attributes
@@ -74,7 +74,7 @@ class Subject:
         More labels of the basis functions: the column and the class of each, where there are several classes.
     y : array
         The observations.
-    sparse, fixed : tuple of Slot
+    sparse, fixed : tuple of WeightBlock
         The variables behind the columns, under the user's names.
     names : list of str
         One name a basis function.
@@ -104,8 +104,8 @@ class Subject:
     linear: Problem | None
     other: Surface | None
     y: NDArray[Any]
-    sparse: tuple[Slot, ...]
-    fixed: tuple[Slot, ...]
+    sparse: tuple[WeightBlock, ...]
+    fixed: tuple[WeightBlock, ...]
     names: list[str]
     observed: str
     obs_dim: str
@@ -170,7 +170,7 @@ class Subject:
     @property
     def M(self) -> int:
         """Number of sparse columns."""
-        return sum(slot.columns.stop - slot.columns.start for slot in self.sparse)
+        return sum(block.columns.stop - block.columns.start for block in self.sparse)
 
     def expansion_point(self, expansion: Any) -> Any:
         """An expansion with weights of the user's as the surface's own free weights; any other as it is."""
@@ -178,34 +178,34 @@ class Subject:
             return expansion if isinstance(expansion, str) else int(expansion)
         free = self.order[: self.surface.d]
         full = np.zeros(self.M)
-        for slot, values in self._given(expansion):
+        for block, values in self._given(expansion):
             own = np.asarray(values)
             own = own.astype(float) if own.dtype.kind in "fiub" else np.full(own.shape, np.nan)
-            if own.shape != slot.shape or not np.isfinite(own).all():
+            if own.shape != block.shape or not np.isfinite(own).all():
                 raise ValueError(
-                    f"The expansion point needs finite values of {slot.name!r} in its shape {slot.shape}, got an array "
-                    f"of shape {own.shape}."
+                    f"The expansion point needs finite values of {block.name!r} in its shape {block.shape}, got an "
+                    f"array of shape {own.shape}."
                 )
-            full[slot.columns] = (own - slot.mean).ravel()
+            full[block.columns] = (own - block.mean).ravel()
         if self.scale is not None:
             full *= self.scale
         return full[free]
 
-    def _given(self, expansion: Any) -> list[tuple[Slot, Any]]:
+    def _given(self, expansion: Any) -> list[tuple[WeightBlock, Any]]:
         if not isinstance(expansion, dict):
             if len(self.sparse) != 1:
-                names = ", ".join(repr(slot.name) for slot in self.sparse)
+                names = ", ".join(repr(block.name) for block in self.sparse)
                 raise ValueError(f"Give the expansion point as a dict with values of {names}.")
             return [(self.sparse[0], expansion)]
-        missing = [slot.name for slot in self.sparse if slot.name not in expansion]
+        missing = [block.name for block in self.sparse if block.name not in expansion]
         if missing:
             raise ValueError(f"The expansion point lacks values of {missing[0]!r}.")
-        return [(slot, expansion[slot.name]) for slot in self.sparse]
+        return [(block, expansion[block.name]) for block in self.sparse]
 
     @cached_property
     def prior_mean(self) -> FloatArray:
         """Prior mean of every column's weight; the problem's w is relative to it."""
-        return np.concatenate([slot.mean.ravel() for slot in (*self.sparse, *self.fixed)])
+        return np.concatenate([block.mean.ravel() for block in (*self.sparse, *self.fixed)])
 
     def in_users_units(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:
         """Undo the standardisation on weights of the active columns ``index``, along the last axis."""

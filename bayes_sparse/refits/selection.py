@@ -24,7 +24,7 @@ from bayes_sparse.refits.rankings import IN_WORDS, RIVALS, plain_classifier, skl
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import relevance
 
-__all__ = ["Columns", "Recipe", "codes_of", "columns_of", "recipe_of", "selection_path"]
+__all__ = ["FeatureColumns", "Recipe", "codes_of", "columns_of", "recipe_of", "selection_path"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class FeatureColumns:
     """The features side by side; with features of each class's own, the label and the plain name of each column."""
 
     matrix: FloatArray
@@ -101,7 +101,7 @@ def recipe_of(tree: xr.DataTree) -> Recipe:
     return Recipe(arguments, {"model": settings["model"], **attributes}, basis, settings["columns"])
 
 
-def columns_of(tree: xr.DataTree, recipe: Recipe, X: Any) -> Columns:
+def columns_of(tree: xr.DataTree, recipe: Recipe, X: Any) -> FeatureColumns:
     """Basis functions of all rows: each depends on its own row alone, so nothing is learnt from the rows held out."""
     evidence: Any = tree["evidence"].to_dataset()
     names = evidence["basis"].to_numpy().astype(str)
@@ -109,9 +109,9 @@ def columns_of(tree: xr.DataTree, recipe: Recipe, X: Any) -> Columns:
         Phi = _expanded(features_of(X, recipe.columns)[0], recipe.basis)
         if "of_column" in evidence.coords:
             names = evidence["of_column"].to_numpy().astype(str)[: Phi.shape[1]]  # all classes have the same
-        return Columns(Phi, names)
+        return FeatureColumns(Phi, names)
     parts = class_features_of(X, tree["constant_data"]["class"].to_numpy(), recipe.columns)[0]
-    return Columns(
+    return FeatureColumns(
         np.hstack([_expanded(part, recipe.basis) for part in parts]),
         names,
         evidence["of_class"].to_numpy().tolist(),
@@ -256,7 +256,7 @@ class _Fold:
     """One split of the rows; nothing but scores ever sees the rows held out."""
 
     recipe: Recipe
-    columns: Columns
+    columns: FeatureColumns
     codes: NDArray[np.intp]
     classes: NDArray[Any]
     out: NDArray[np.bool_]

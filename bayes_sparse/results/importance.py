@@ -161,7 +161,7 @@ def _by_pymc(tree: xr.DataTree, model: pm.Model) -> xr.DataArray:
     weights: Any = tuple(settings["weights"]) if isinstance(settings["weights"], list) else settings["weights"]
     read: Any = read_model(model, weights) if settings.get("linear", True) else read_general(model, weights)
     drawn = coordinate_draws(tree)
-    prior_mean = np.concatenate([slot.mean.ravel() for slot in (*read.sparse, *read.fixed)])
+    prior_mean = np.concatenate([block.mean.ravel() for block in (*read.sparse, *read.fixed)])
     w = np.tile(prior_mean, (len(drawn), 1))
     w[:, evidence["column"].to_numpy()] = drawn
     log_p = _log_likelihood(model, read, evidence, w) + _log_prior(tree, evidence, w - prior_mean)
@@ -177,12 +177,12 @@ def _by_pymc(tree: xr.DataTree, model: pm.Model) -> xr.DataArray:
 def _log_likelihood(model: pm.Model, read: Any, evidence: xr.Dataset, w: FloatArray) -> FloatArray:
     """Of all observations at every row of w, with the fixed weights' own prior; nuisance parameters at their points."""
     held = pm.do(model, read.unpack(np.atleast_1d(evidence["theta"].to_numpy()))) if read.nuisance else model
-    slots = (*read.sparse, *read.fixed)
-    graph = held.logp(vars=[*held.observed_RVs, *(held[slot.name] for slot in read.fixed)], jacobian=False)
-    inputs = [held.rvs_to_values[held[slot.name]] for slot in slots]
+    blocks = (*read.sparse, *read.fixed)
+    graph = held.logp(vars=[*held.observed_RVs, *(held[block.name] for block in read.fixed)], jacobian=False)
+    inputs = [held.rvs_to_values[held[block.name]] for block in blocks]
     mode: Any = Mode(linker="py", optimizer="fast_run")  # no minute of compiling, and stable all the same
     density: Any = pytensor_function(inputs, graph, mode=mode.excluding("fusion"), on_unused_input="ignore")
-    values = [np.ascontiguousarray(w[:, slot.columns]).reshape(len(w), *slot.shape) for slot in slots]
+    values = [np.ascontiguousarray(w[:, block.columns]).reshape(len(w), *block.shape) for block in blocks]
     return np.array([float(density(*row)) for row in zip(*values, strict=True)])
 
 

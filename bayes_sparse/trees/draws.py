@@ -12,14 +12,14 @@ from bayes_sparse.common.storage import quick_enough, small_enough
 from bayes_sparse.inference.evidence.state import Approximation, State
 from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.gaussian import Primal
-from bayes_sparse.problem.labelled import Slot, Subject
+from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 from bayes_sparse.problem.problem import Problem
 
 __all__ = [
     "Variables",
-    "blocks",
     "chain_and_draw",
     "factor_of",
+    "in_parts",
     "log_likelihoods",
     "named_draws",
     "of_each_observation",
@@ -35,21 +35,26 @@ _BLOCK = 2**22  # predictors held at once while draws are looked at
 
 
 def posterior_draws(
-    subject: Subject, approximation: Approximation, state: State, draws: int, chains: int, rng: np.random.Generator
+    labelled: LabelledProblem,
+    approximation: Approximation,
+    state: State,
+    draws: int,
+    chains: int,
+    rng: np.random.Generator,
 ) -> dict[str, xr.Dataset]:
     """Independent draws; nuisance parameters are drawn from the normal that the objective's curvature suggests."""
     index, shape = state.index, (chains, draws)
     z = rng.standard_normal((chains * draws, len(index)))
     w = state.mean + z @ factor_of(state).T
-    theta = _draw_theta(approximation, state, subject.searched.theta_bounds, chains * draws, rng)
-    groups = {"posterior": named_draws(subject, index, w, theta, shape)}
+    theta = _draw_theta(approximation, state, labelled.searched.theta_bounds, chains * draws, rng)
+    groups = {"posterior": named_draws(labelled, index, w, theta, shape)}
     log_q = -0.5 * (np.sum(z**2, axis=1) + len(index) * np.log(2 * np.pi) - state.posterior.log_determinant)
     stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
-    pointwise, log_p = log_likelihoods(subject, state, w, theta)
+    pointwise, log_p = log_likelihoods(labelled, state, w, theta)
     if log_p is not None:
         stats["log_p"] = (("chain", "draw"), log_p.reshape(shape))
     if pointwise is not None:
-        groups["log_likelihood"] = of_each_observation(subject, pointwise, shape)
+        groups["log_likelihood"] = of_each_observation(labelled, pointwise, shape)
     groups["sample_stats"] = xr.Dataset(
         stats,
         coords=chain_and_draw(shape),
@@ -67,52 +72,54 @@ def chain_and_draw(shape: tuple[int, int]) -> dict[str, NDArray[np.intp]]:
 
 
 def named_draws(
-    subject: Subject, index: NDArray[np.intp], w: FloatArray, theta: FloatArray, shape: tuple[int, int]
+    labelled: LabelledProblem, index: NDArray[np.intp], w: FloatArray, theta: FloatArray, shape: tuple[int, int]
 ) -> xr.Dataset:
     """Draws of the weights (S, k) of the columns ``index`` and of the nuisance parameters (S, t)."""
     coords: dict[str, Any] = chain_and_draw(shape)
     variables: Variables = {}
-    reported = (subject.in_users_units(w, index) + subject.prior_mean[index]).reshape(*shape, len(index))
-    for slot in (*subject.sparse, *subject.fixed):
-        put(variables, coords, slot, reported, index)
-    put_nuisance(variables, subject, theta, shape)
+    reported = (labelled.in_users_units(w, index) + labelled.prior_mean[index]).reshape(*shape, len(index))
+    for block in (*labelled.sparse, *labelled.fixed):
+        put(variables, coords, block, reported, index)
+    put_nuisance(variables, labelled, theta, shape)
     return xr.Dataset(variables, coords=coords)
 
 
-def put_nuisance(variables: Variables, subject: Subject, theta: FloatArray, shape: tuple[int, int]) -> None:
+def put_nuisance(variables: Variables, labelled: LabelledProblem, theta: FloatArray, shape: tuple[int, int]) -> None:
     """Draws of the nuisance parameters on their own scale, by name."""
-    for name, values in _unpacked(subject, theta).items():
+    for name, values in _unpacked(labelled, theta).items():
         extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
         variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
 
 
-def of_each_observation(subject: Subject, pointwise: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
+def of_each_observation(labelled: LabelledProblem, pointwise: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
     """The log-likelihood of each observation at each draw, (S, n)."""
-    dims = ("chain", "draw", subject.obs_dim, *(f"{subject.observed}_dim_{i}" for i in range(1, subject.y.ndim)))
+    dims = ("chain", "draw", labelled.obs_dim, *(f"{labelled.observed}_dim_{i}" for i in range(1, labelled.y.ndim)))
     return xr.Dataset(
-        {subject.observed: (dims, pointwise.reshape(*shape, *subject.y.shape))},
-        coords={**chain_and_draw(shape), subject.obs_dim: subject.obs},
+        {labelled.observed: (dims, pointwise.reshape(*shape, *labelled.y.shape))},
+        coords={**chain_and_draw(shape), labelled.obs_dim: labelled.obs},
     )
 
 
-def put(variables: Variables, coords: dict[str, Any], slot: Slot, draws: FloatArray, index: NDArray[np.intp]) -> None:
+def put(
+    variables: Variables, coords: dict[str, Any], block: WeightBlock, draws: FloatArray, index: NDArray[np.intp]
+) -> None:
     """A variable's draws under its own name; of a vector only the entries kept, so that no draw is a constant zero."""
-    inside = (index >= slot.columns.start) & (index < slot.columns.stop)
-    own, position = draws[..., inside], index[inside] - slot.columns.start
+    inside = (index >= block.columns.start) & (index < block.columns.stop)
+    own, position = draws[..., inside], index[inside] - block.columns.start
     order = np.argsort(position)
     own, position = own[..., order], position[order]
     if not len(position):
         return
-    if len(slot.shape) == 1:
-        dim, labels = slot.dim_and_labels()
-        variables[slot.name] = (("chain", "draw", dim), own)
+    if len(block.shape) == 1:
+        dim, labels = block.dim_and_labels()
+        variables[block.name] = (("chain", "draw", dim), own)
         coords[dim] = labels[position]
         return
-    full = np.zeros((*draws.shape[:2], int(np.prod(slot.shape))))
+    full = np.zeros((*draws.shape[:2], int(np.prod(block.shape))))
     full[..., position] = own
-    dims = slot.dims if slot.dims else tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
-    variables[slot.name] = (("chain", "draw", *dims), full.reshape(*draws.shape[:2], *slot.shape))
-    coords.update(slot.coords)
+    dims = block.dims if block.dims else tuple(f"{block.name}_dim_{i}" for i in range(len(block.shape)))
+    variables[block.name] = (("chain", "draw", *dims), full.reshape(*draws.shape[:2], *block.shape))
+    coords.update(block.coords)
 
 
 def _draw_theta(
@@ -141,27 +148,27 @@ def _theta_curvature(approximation: Approximation, state: State) -> FloatArray:
     return out
 
 
-def _unpacked(subject: Subject, theta: FloatArray) -> dict[str, NDArray[Any]]:
+def _unpacked(labelled: LabelledProblem, theta: FloatArray) -> dict[str, NDArray[Any]]:
     """Draws of the nuisance parameters on their own scale, by name."""
     if not theta.shape[1]:
         return {}
-    rows = [subject.unpack(row) for row in theta]
+    rows = [labelled.unpack(row) for row in theta]
     return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
 
 def log_likelihoods(
-    subject: Subject, state: State, w: FloatArray, theta: FloatArray
+    labelled: LabelledProblem, state: State, w: FloatArray, theta: FloatArray
 ) -> tuple[FloatArray | None, FloatArray | None]:
     """Pointwise log-likelihood of every draw, and the log target at the point values of the hyper-parameters.
 
     None for what would be too large to store, or take too long.
     """
-    problem, count = subject.searched, len(w)
+    problem, count = labelled.searched, len(w)
     n = problem.design.n
     if not quick_enough(count * n):
         return None, None
     pointwise, log_p = np.empty((count, n)) if small_enough(8 * count * n) else None, np.empty(count)
-    for some in blocks(count, problem.offset.size):
+    for some in in_parts(count, problem.offset.size):
         eta = problem.predictor(w[some], state.index)
         if pointwise is not None:
             pointwise[some] = problem.log_densities(eta, theta[some])
@@ -174,7 +181,7 @@ def log_likelihoods(
     return pointwise, log_p
 
 
-def blocks(count: int, width: int) -> list[NDArray[np.intp]]:
+def in_parts(count: int, width: int) -> list[NDArray[np.intp]]:
     """Draws some at a time, so that a block of so many numbers each is never large."""
     return np.array_split(np.arange(count), max(1, count * width // _BLOCK))
 

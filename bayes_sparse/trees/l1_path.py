@@ -18,15 +18,15 @@ from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Point, Record
 from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import cholesky
-from bayes_sparse.problem.labelled import Subject
-from bayes_sparse.trees.draws import Variables, blocks, chain_and_draw, named_draws, of_each_observation
+from bayes_sparse.problem.labelled import LabelledProblem
+from bayes_sparse.trees.draws import Variables, chain_and_draw, in_parts, named_draws, of_each_observation
 from bayes_sparse.trees.write import assemble, fixed_names, put_fixed
 
 __all__ = ["factor_on_support", "path_tree"]
 
 
 def path_tree(
-    subject: Subject,
+    labelled: LabelledProblem,
     outcome: PathOutcome,
     attributes: dict[str, Any],
     *,
@@ -36,10 +36,10 @@ def path_tree(
 ) -> xr.DataTree:
     """Point, moments on the support, and draws if any are asked for."""
     factor = factor_on_support(outcome)
-    groups = {"evidence": _evidence(subject, outcome, factor, attributes)}
+    groups = {"evidence": _evidence(labelled, outcome, factor, attributes)}
     if draws:
-        groups |= _draws(subject, outcome, factor, draws, chains, rng)
-    return assemble(subject, groups)
+        groups |= _draws(labelled, outcome, factor, draws, chains, rng)
+    return assemble(labelled, groups)
 
 
 def factor_on_support(outcome: PathOutcome) -> FloatArray:
@@ -55,12 +55,14 @@ def factor_on_support(outcome: PathOutcome) -> FloatArray:
     return np.asarray(np.linalg.inv(L).T) if len(L) else np.empty((0, 0))
 
 
-def _evidence(subject: Subject, outcome: PathOutcome, factor: FloatArray, attributes: dict[str, Any]) -> xr.Dataset:
-    point, M = outcome.point, subject.M
+def _evidence(
+    labelled: LabelledProblem, outcome: PathOutcome, factor: FloatArray, attributes: dict[str, Any]
+) -> xr.Dataset:
+    point, M = outcome.point, labelled.M
     index, k = point.index, len(point.index)
-    own = subject.in_users_units(factor[:k].T, index).T
+    own = labelled.in_users_units(factor[:k].T, index).T
     sd = np.sqrt(np.einsum("ij,ij->i", own, own))
-    mean = _weights(subject, point)
+    mean = _weights(labelled, point)
     basis = index < M
     kept = np.zeros(M, dtype=bool)
     kept[index[basis]] = True
@@ -83,17 +85,17 @@ def _evidence(subject: Subject, outcome: PathOutcome, factor: FloatArray, attrib
         "theta": (("nuisance",), point.theta),
     }
     variables |= outcome.found
-    _put_path(variables, subject, outcome)
-    put_fixed(variables, subject, mean, sd, index, point.theta)
-    labels = np.array([*subject.names, *fixed_names(subject)])
-    coords: dict[str, Any] = {"basis": np.array(subject.names), "coordinate": labels[index]}
+    _put_path(variables, labelled, outcome)
+    put_fixed(variables, labelled, mean, sd, index, point.theta)
+    labels = np.array([*labelled.names, *fixed_names(labelled)])
+    coords: dict[str, Any] = {"basis": np.array(labelled.names), "coordinate": labels[index]}
     if "ever" in variables:
         coords["ever"] = labels[variables.pop("ever")[1]]
     return xr.Dataset(variables, coords=coords, attrs={"approximation": "laplace", **attributes})
 
 
-def _weights(subject: Subject, point: Point | Record) -> FloatArray:
-    return subject.in_users_units(point.w, point.index) + subject.prior_mean[point.index]
+def _weights(labelled: LabelledProblem, point: Point | Record) -> FloatArray:
+    return labelled.in_users_units(point.w, point.index) + labelled.prior_mean[point.index]
 
 
 def _spread(values: FloatArray, index: Any, M: int) -> FloatArray:
@@ -109,40 +111,45 @@ def _pull(outcome: PathOutcome, M: int) -> FloatArray:
     return np.asarray(spot.gradient[:M] / largest)
 
 
-def _put_path(variables: Variables, subject: Subject, outcome: PathOutcome) -> None:
+def _put_path(variables: Variables, labelled: LabelledProblem, outcome: PathOutcome) -> None:
     """The points visited and the solutions found, with the weights that were ever in."""
     solutions = [solution.point for solution in outcome.solutions or []]
     visited = sorted((p for p in outcome.visited if p.N), key=lambda point: point.lam)
-    M = subject.M
+    M = labelled.M
     if visited:
         ever = np.unique(np.concatenate([p.index[p.index < M] for p in visited]))
         variables["ever"] = (("ever",), ever)
         variables["path_lambda"] = (("visited",), np.array([p.lam for p in visited]))
         variables["path_N"] = (("visited",), np.array([p.N for p in visited]))
         variables["path_R"] = (("visited",), np.array([p.R for p in visited]))
-        variables["path_w"] = (("visited", "ever"), _stacked(subject, visited, ever))
+        variables["path_w"] = (("visited", "ever"), _stacked(labelled, visited, ever))
     if outcome.solutions is not None:
         for name in ("lam", "N", "R", "r", "criterion", "log_prior"):
             values = np.array([getattr(p, name) for p in solutions], dtype=float)
             variables[f"solution_{'lambda' if name == 'lam' else name}"] = (("solution",), values)
         variables["solution_status"] = (("solution",), np.array([s.status for s in outcome.solutions], dtype=str))
-        variables["solution_w"] = (("solution", "basis"), _stacked(subject, solutions, np.arange(M)))
+        variables["solution_w"] = (("solution", "basis"), _stacked(labelled, solutions, np.arange(M)))
 
 
-def _stacked(subject: Subject, points: Sequence[Point | Record], ever: IntArray) -> FloatArray:
+def _stacked(labelled: LabelledProblem, points: Sequence[Point | Record], ever: IntArray) -> FloatArray:
     """Weights of some columns at several points, one a row, in the user's units."""
     out = np.zeros((len(points), len(ever)))
     for row, point in zip(out, points, strict=True):
-        basis = point.index < subject.M
-        row[np.searchsorted(ever, point.index[basis])] = _weights(subject, point)[basis]
+        basis = point.index < labelled.M
+        row[np.searchsorted(ever, point.index[basis])] = _weights(labelled, point)[basis]
     return out
 
 
 def _draws(
-    subject: Subject, outcome: PathOutcome, factor: FloatArray, draws: int, chains: int, rng: np.random.Generator
+    labelled: LabelledProblem,
+    outcome: PathOutcome,
+    factor: FloatArray,
+    draws: int,
+    chains: int,
+    rng: np.random.Generator,
 ) -> dict[str, xr.Dataset]:
     """Independent draws of the normal posterior on the support."""
-    point, problem, count, shape = outcome.point, subject.problem, chains * draws, (chains, draws)
+    point, problem, count, shape = outcome.point, labelled.problem, chains * draws, (chains, draws)
     index, k = point.index, len(point.index)
     z = rng.standard_normal((count, len(factor)))
     drawn = z @ factor.T
@@ -151,11 +158,11 @@ def _draws(
         theta = np.clip(theta, *problem.theta_bounds.T)
     log_q = -0.5 * np.sum(z**2, axis=1) - 0.5 * len(factor) * np.log(2 * np.pi) - np.log(factor.diagonal()).sum()
     stats: Variables = {"log_q": (("chain", "draw"), log_q.reshape(shape))}
-    groups = {"posterior": named_draws(subject, index, w, theta, shape)}
+    groups = {"posterior": named_draws(labelled, index, w, theta, shape)}
     n = problem.design.n
     if quick_enough(count * n):
         log_p, pointwise = np.empty(count), np.empty((count, n)) if small_enough(8 * count * n) else None
-        for some in blocks(count, n):
+        for some in in_parts(count, n):
             each = problem.log_densities(problem.predictor(w[some], index), theta[some])
             log_p[some] = problem.total(each)
             if pointwise is not None:
@@ -166,7 +173,7 @@ def _draws(
         if outcome.marginal:
             stats["log_p_marginal"] = (("chain", "draw"), (log_p + outcome.log_prior(w)).reshape(shape))
         if pointwise is not None:
-            groups["log_likelihood"] = of_each_observation(subject, pointwise, shape)
+            groups["log_likelihood"] = of_each_observation(labelled, pointwise, shape)
     told = {
         "log_p": "log p(y|w) + log p(w|lambda*) on the support; weights of standardised columns",
         "log_p_marginal": "the same with lambda integrated out, the prior Gamma(N) / (2R)^N: improper at w = 0",

@@ -20,7 +20,7 @@ from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.inputs.kernel_width import WidthSearch
 from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.gaussian import Primal
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.draws import Variables, factor_of, posterior_draws
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def evidence_tree(
-    subject: Subject,
+    labelled: LabelledProblem,
     approximation: Approximation,
     outcome: Outcome,
     attributes: dict[str, Any],
@@ -47,23 +47,23 @@ def evidence_tree(
     rng: np.random.Generator,
 ) -> xr.DataTree:
     """Moments, and draws if any are asked for, of the Gaussian posterior an evidence method ended at."""
-    groups = {"evidence": _evidence(subject, approximation, outcome, attributes)}
+    groups = {"evidence": _evidence(labelled, approximation, outcome, attributes)}
     if draws:
-        groups |= posterior_draws(subject, approximation, outcome.state, draws, chains, rng)
-    return assemble(subject, groups)
+        groups |= posterior_draws(labelled, approximation, outcome.state, draws, chains, rng)
+    return assemble(labelled, groups)
 
 
-def nuts_tree(subject: Subject, sampled: xr.DataTree, attributes: dict[str, Any]) -> xr.DataTree:
+def nuts_tree(labelled: LabelledProblem, sampled: xr.DataTree, attributes: dict[str, Any]) -> xr.DataTree:
     """Draws of NUTS in the layout of an evidence tree: the same names, units and groups."""
     # What only helps a declaration to be sampled says nothing that the weights and their scales do not.
     posterior = sampled["posterior"].to_dataset().drop_vars(["z", "log_lambda"], errors="ignore")
-    if subject.scale is not None:
-        posterior = _undo_standardising(subject, posterior)
+    if labelled.scale is not None:
+        posterior = _undo_standardising(labelled, posterior)
     groups = {"posterior": posterior}
     for name in ("sample_stats", "log_likelihood"):
         if name in sampled.children:
             groups[name] = sampled[name].to_dataset()
-    tree = assemble(subject, groups)
+    tree = assemble(labelled, groups)
     tree["posterior"].attrs.update(attributes)
     return tree
 
@@ -81,14 +81,14 @@ def versions() -> str:
     return json.dumps({name: version(name) for name in names})
 
 
-def assemble(subject: Subject, groups: dict[str, xr.Dataset]) -> xr.DataTree:
+def assemble(labelled: LabelledProblem, groups: dict[str, xr.Dataset]) -> xr.DataTree:
     """Add the data and what prediction needs to the groups of a fit."""
-    obs = {subject.obs_dim: subject.obs}
-    dims = (subject.obs_dim, *(f"{subject.observed}_dim_{i}" for i in range(1, subject.y.ndim)))
-    groups["observed_data"] = xr.Dataset({subject.observed: (dims, subject.y)}, coords=obs)
-    constant = (subject.constant_data or {}) | {name: (("basis",), v) for name, v in subject.labels.items()}
+    obs = {labelled.obs_dim: labelled.obs}
+    dims = (labelled.obs_dim, *(f"{labelled.observed}_dim_{i}" for i in range(1, labelled.y.ndim)))
+    groups["observed_data"] = xr.Dataset({labelled.observed: (dims, labelled.y)}, coords=obs)
+    constant = (labelled.constant_data or {}) | {name: (("basis",), v) for name, v in labelled.labels.items()}
     used = {dim for dims_, _ in constant.values() for dim in dims_}
-    known = {**obs, "feature": subject.settings.get("columns"), "basis": np.array(subject.names)}
+    known = {**obs, "feature": labelled.settings.get("columns"), "basis": np.array(labelled.names)}
     coords: dict[str, Any] = {dim: labels for dim, labels in known.items() if dim in used}
     groups["constant_data"] = xr.Dataset(
         {name: (d, v) for name, (d, v) in constant.items() if name != "classes"}
@@ -96,34 +96,34 @@ def assemble(subject: Subject, groups: dict[str, xr.Dataset]) -> xr.DataTree:
         coords=coords,
     )
     tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
-    tree.attrs["bayes_sparse"] = json.dumps({**subject.settings, "vectors": _vectors(subject)})
+    tree.attrs["bayes_sparse"] = json.dumps({**labelled.settings, "vectors": _vectors(labelled)})
     return tree
 
 
-def _vectors(subject: Subject) -> dict[str, tuple[str, list[Any]]]:
+def _vectors(labelled: LabelledProblem) -> dict[str, tuple[str, list[Any]]]:
     """Dim and labels of every sparse vector in full, so that what was pruned can be put back."""
     vectors = {}
-    for slot in subject.sparse:
-        if len(slot.shape) == 1:
-            dim, labels = slot.dim_and_labels()
-            vectors[slot.name] = (dim, labels.tolist())
+    for block in labelled.sparse:
+        if len(block.shape) == 1:
+            dim, labels = block.dim_and_labels()
+            vectors[block.name] = (dim, labels.tolist())
     return vectors
 
 
 def _evidence(
-    subject: Subject, approximation: Approximation, outcome: Outcome, attributes: dict[str, Any]
+    labelled: LabelledProblem, approximation: Approximation, outcome: Outcome, attributes: dict[str, Any]
 ) -> xr.Dataset:
     """One value a basis function, in the user's units; pruned ones have zero mean and infinite precision."""
-    state, M = outcome.state, subject.M
+    state, M = outcome.state, labelled.M
     index = state.index
     basis = index < M
-    factor = subject.in_users_units(factor_of(state).T, index).T
-    mean = subject.in_users_units(state.mean, index)
+    factor = labelled.in_users_units(factor_of(state).T, index).T
+    mean = labelled.in_users_units(state.mean, index)
     sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
-    mean = mean + subject.prior_mean[index]
+    mean = mean + labelled.prior_mean[index]
     alpha = state.alpha.copy()
-    if subject.scale is not None:
-        alpha[basis] *= subject.scale[index[basis]] ** 2
+    if labelled.scale is not None:
+        alpha[basis] *= labelled.scale[index[basis]] ** 2
 
     def spread(values: NDArray[Any], fill: float | bool) -> NDArray[Any]:
         full = np.full(M, fill)
@@ -144,14 +144,14 @@ def _evidence(
         "theta": (("nuisance",), state.theta),
         "history": (("iteration",), np.asarray(outcome.history)),
     }
-    if subject.classes is not None:
+    if labelled.classes is not None:
         variables["score"] = (("basis",), _scores(approximation, state, M))
-    put_fixed(variables, subject, mean, sd, index, state.theta)
-    if subject.hyper_points is not None:
-        points = subject.hyper_points(spread(alpha, np.inf))
+    put_fixed(variables, labelled, mean, sd, index, state.theta)
+    if labelled.hyper_points is not None:
+        points = labelled.hyper_points(spread(alpha, np.inf))
         variables |= {name: point for name, point in points.items() if name not in variables}
-    labels = np.array([*subject.names, *fixed_names(subject)])[index]
-    coords = {"basis": np.array(subject.names), "coordinate": labels, **term_labels(subject)}
+    labels = np.array([*labelled.names, *fixed_names(labelled)])[index]
+    coords = {"basis": np.array(labelled.names), "coordinate": labels, **term_labels(labelled)}
     return xr.Dataset(variables, coords=coords, attrs={"approximation": approximation.name, **attributes})
 
 
@@ -169,26 +169,26 @@ def _scores(approximation: Approximation, state: State, M: int) -> FloatArray:
     return out
 
 
-def term_labels(subject: Subject) -> dict[str, Any]:
+def term_labels(labelled: LabelledProblem) -> dict[str, Any]:
     """The column and the class of each basis function, where there are several classes."""
-    return {name: ("basis", values) for name, values in subject.labels.items()}
+    return {name: ("basis", values) for name, values in labelled.labels.items()}
 
 
 def put_fixed(
     variables: Variables,
-    subject: Subject,
+    labelled: LabelledProblem,
     mean: FloatArray,
     sd: FloatArray,
     index: NDArray[np.intp],
     theta: FloatArray,
 ) -> None:
     """Point values of the fixed weights (with their sd) and of the nuisance parameters, under the user's names."""
-    for slot in subject.fixed:
-        inside = (index >= slot.columns.start) & (index < slot.columns.stop)
-        dims = slot.dims if slot.dims is not None else tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
-        add(variables, slot.name, dims, mean[inside].reshape(slot.shape))
-        add(variables, f"{slot.name}_sd", dims, sd[inside].reshape(slot.shape))
-    for name, value in subject.unpack(theta).items():
+    for block in labelled.fixed:
+        inside = (index >= block.columns.start) & (index < block.columns.stop)
+        dims = block.dims if block.dims is not None else tuple(f"{block.name}_dim_{i}" for i in range(len(block.shape)))
+        add(variables, block.name, dims, mean[inside].reshape(block.shape))
+        add(variables, f"{block.name}_sd", dims, sd[inside].reshape(block.shape))
+    for name, value in labelled.unpack(theta).items():
         value = np.asarray(value)
         add(variables, name, tuple(f"{name}_dim_{i}" for i in range(value.ndim)), value)
 
@@ -198,26 +198,26 @@ def add(variables: Variables, name: str, dims: tuple[str, ...], values: NDArray[
     variables[name if name not in variables else f"{name}_point"] = (dims, values)
 
 
-def _undo_standardising(subject: Subject, posterior: xr.Dataset) -> xr.Dataset:
-    assert subject.scale is not None
+def _undo_standardising(labelled: LabelledProblem, posterior: xr.Dataset) -> xr.Dataset:
+    assert labelled.scale is not None
     basis = {"basis": posterior["basis"]}
-    scale = xr.DataArray(subject.scale, dims="basis", coords=basis)
+    scale = xr.DataArray(labelled.scale, dims="basis", coords=basis)
     posterior = posterior.assign(w=posterior["w"] / scale)
     if "alpha" in posterior and "basis" in posterior["alpha"].dims:
         posterior = posterior.assign(alpha=posterior["alpha"] * scale**2)
-    if subject.shift is not None and "bias" in posterior:
-        moved = posterior["w"] * xr.DataArray(subject.shift, dims="basis", coords=basis)
-        if subject.labels:  # each class's bias takes up the shifts of its own columns
-            own = posterior["bias"]["class"] == xr.DataArray(subject.labels["of_class"], dims="basis", coords=basis)
+    if labelled.shift is not None and "bias" in posterior:
+        moved = posterior["w"] * xr.DataArray(labelled.shift, dims="basis", coords=basis)
+        if labelled.labels:  # each class's bias takes up the shifts of its own columns
+            own = posterior["bias"]["class"] == xr.DataArray(labelled.labels["of_class"], dims="basis", coords=basis)
             moved = moved * own
         posterior = posterior.assign(bias=posterior["bias"] - moved.sum("basis"))
     return posterior
 
 
-def fixed_names(subject: Subject) -> list[str]:
+def fixed_names(labelled: LabelledProblem) -> list[str]:
     """One name a fixed weight."""
     names: list[str] = []
-    for slot in subject.fixed:
-        size = int(np.prod(slot.shape))
-        names += [slot.name] if not slot.shape else [f"{slot.name}[{i}]" for i in range(size)]
+    for block in labelled.fixed:
+        size = int(np.prod(block.shape))
+        names += [block.name] if not block.shape else [f"{block.name}[{i}]" for i in range(size)]
     return names

@@ -12,7 +12,7 @@ import bayes_sparse as bs
 from bayes_sparse.inference.l1.fixed_points import first_solution
 from bayes_sparse.inference.l1.path import Path
 from bayes_sparse.inputs.prepare import prepare
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 from benchmarks import clock
 from benchmarks.peers import our_lasso, ours, prox_newton
 from benchmarks.report import Row
@@ -169,12 +169,12 @@ def _searches(X: Any, y: Any) -> dict[str, Any]:
     }
 
 
-def _subject(X: Any, y: Any) -> Subject:
+def _subject(X: Any, y: Any) -> LabelledProblem:
     prepared = prepare((X, y), None, "bernoulli", bs.basis.linear(), None, None, None)
-    return bs.models.JeffreysLaplace().subject(prepared)
+    return bs.models.JeffreysLaplace().problem(prepared)
 
 
-def _cross_validate(whole: Subject, folds: list[tuple[Subject, Any, Any]]) -> Any:
+def _cross_validate(whole: LabelledProblem, folds: list[tuple[LabelledProblem, Any, Any]]) -> Any:
     """The path in every fold, each a problem of its own that was prepared before, and the whole at the best lambda."""
     path = Path(whole.problem)
     knobs, part = path.largest * GRID, 1 - 1 / len(folds)

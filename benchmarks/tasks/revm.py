@@ -89,7 +89,7 @@ def _wide(case: str, data: list[bs.datasets.Generated], likelihood: str, repeats
 def _method(prepared: Any, kind: tuple[Any, Any]) -> Callable[[], EigenOutcome]:
     """The method itself on data that are ready, from a new surface each time: nothing is kept from the last."""
     model, prior = kind
-    return lambda: REVM()(model.subject(prepared).surface, prior, "ridge", 0.0, lambda *_: None)
+    return lambda: REVM()(model.problem(prepared).surface, prior, "ridge", 0.0, lambda *_: None)
 
 
 def _floor(outcome: EigenOutcome, prepared: Any) -> dict[str, Callable[[], Any]]:

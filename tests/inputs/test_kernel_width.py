@@ -153,7 +153,7 @@ def test_limits_of_few_rows():
 
 def sequential(prepared, price=0.0):
     """What `fit` does at one price, by hand."""
-    problem = bs.models.ARDGaussian().subject(prepared).problem
+    problem = bs.models.ARDGaussian().problem(prepared).problem
     state = Sequential()(problem, approximate(problem, Objective(price)), lambda *now: None).state
     return widths.Rating(state.log_evidence, state.objective)
 

@@ -125,7 +125,7 @@ def test_nothing_to_find():
 
 def state(likelihood, X, y, bias_sd=None):
     data = prepare((X, y), None, likelihood, bs.basis.linear(), None, None, None)
-    path = Path(JeffreysLaplace(bias_sd=bias_sd).subject(data).problem)
+    path = Path(JeffreysLaplace(bias_sd=bias_sd).problem(data).problem)
     return _State(path, path.cold(0.05 * path.largest, 1e-3))
 
 

@@ -19,7 +19,7 @@ SIGMA = 0.05
 def state(likelihood, X=X, y=None, keep=None, sigma=SIGMA, **settings):
     y = TARGETS[likelihood] if y is None else y
     data = prepare((X, y), None, likelihood, bs.basis.linear(), keep, settings.get("weights"), settings.get("offset"))
-    path = Path(JeffreysLaplace(bias_sd=settings.get("bias_sd")).subject(data).problem)
+    path = Path(JeffreysLaplace(bias_sd=settings.get("bias_sd")).problem(data).problem)
     unit = float(np.exp(path.null.theta[0])) if path.own_noise else 1.0
     return _State(path, _start(path), unit, 1e-4, sigma)
 

@@ -67,7 +67,7 @@ def same_layout(tree, reference):
 
 
 def same_units(posterior, evidence):
-    """Columns differ in size by five, so wrong units would show; half an sd is left to the prior, which differs."""
+    """ColumnStore differ in size by five, so wrong units would show; half an sd is left to the prior, which differs."""
     for name, mean, sd in (("w", "mean", "sd"), ("bias", "bias", "bias_sd")):
         gap = posterior[name].mean(("chain", "draw")) - evidence[mean]
         assert bool((np.abs(gap) < 0.5 * evidence[sd]).all())

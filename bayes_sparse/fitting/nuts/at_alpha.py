@@ -62,8 +62,8 @@ def conditional_tree(found: Found, sampling: Sampling, *, cold: bool) -> xr.Data
         "posterior": posterior.assign_attrs(told),
         "sample_stats": _stats(chains, shape),
     }
-    if small_enough(8 * len(x) * found.subject.y.size):
-        groups["log_likelihood"] = of_each_observation(found.subject, conditional.pointwise(x), shape)
+    if small_enough(8 * len(x) * found.labelled.y.size):
+        groups["log_likelihood"] = of_each_observation(found.labelled, conditional.pointwise(x), shape)
     bridge = bridge_group(
         lambda point: conditional.density.evaluate(point)[0],
         chains.x,
@@ -73,7 +73,7 @@ def conditional_tree(found: Found, sampling: Sampling, *, cold: bool) -> xr.Data
     )
     if bridge is not None:
         groups["bridge"] = bridge
-    tree = assemble(found.subject, groups)
+    tree = assemble(found.labelled, groups)
     held = {name: value for name, value in conditional.held.items() if name not in tree["constant_data"]}
     constant = tree["constant_data"].to_dataset().assign({name: _as_variable(name, v) for name, v in held.items()})
     return tree.assign({"constant_data": xr.DataTree(constant)})

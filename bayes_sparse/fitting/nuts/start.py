@@ -21,7 +21,7 @@ from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inputs.named_model import Centred
 from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import cholesky
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.draws import factor_of
 from bayes_sparse.trees.l1_path import factor_on_support
 
@@ -60,40 +60,42 @@ def start_of(found: Found, model: pm.Model, centred: Centred = False) -> Start:
     begin = {name: np.array(value, dtype=float) for name, value in draw(0).items()}
     outcome = found.outcome
     if isinstance(outcome, PathOutcome):
-        return _at_support(found.subject, outcome, begin)
+        return _at_support(found.labelled, outcome, begin)
     if isinstance(outcome, EigenOutcome):
-        return _at_directions(found.subject, outcome, begin, np.asarray(centred))
-    return _at_weights(found.subject, outcome, begin, np.asarray(centred))
+        return _at_directions(found.labelled, outcome, begin, np.asarray(centred))
+    return _at_weights(found.labelled, outcome, begin, np.asarray(centred))
 
 
-def _at_weights(subject: Subject, outcome: Outcome, begin: dict[str, FloatArray], centred: NDArray[np.bool_]) -> Start:
+def _at_weights(
+    labelled: LabelledProblem, outcome: Outcome, begin: dict[str, FloatArray], centred: NDArray[np.bool_]
+) -> Start:
     """Weights ``w``, or ``z = w sqrt(alpha)`` where the declaration is not centred."""
-    state, M = outcome.state, subject.M
+    state, M = outcome.state, labelled.M
     index, determined = state.index, (state.index >= M) | (state.gamma > _DETERMINED)
     unit = np.ones(len(index))
     alpha = np.full(M, np.inf)
     alpha[index[index < M]] = state.alpha[index < M]
-    values, sds = _nuisance(subject, state.theta, begin), {}
-    if "z" in begin and len(subject.sparse) == 1 and subject.sparse[0].name not in begin:
+    values, sds = _nuisance(labelled, state.theta, begin), {}
+    if "z" in begin and len(labelled.sparse) == 1 and labelled.sparse[0].name not in begin:
         directly = np.broadcast_to(centred, (M,))[index[index < M]]
         unit[index < M] = np.where(directly, 1.0, np.sqrt(state.alpha[index < M]))
-    for name, (_, precision) in _hyper(subject, alpha).items():
+    for name, (_, precision) in _hyper(labelled, alpha).items():
         if name in begin and begin[name].shape == precision.shape:
             values[name] = np.where(np.isfinite(precision), precision, begin[name])
             known = np.zeros(M)
             known[index[index < M]] = state.gamma[index < M]
             sds[name] = _log_gamma_sd(known.reshape(precision.shape))
-    places = _places(subject, index, begin)
+    places = _places(labelled, index, begin)
     return _assembled(begin, values, sds, places, state.mean * unit, unit[:, None] * factor_of(state), determined)
 
 
 def _at_directions(
-    subject: Subject, outcome: EigenOutcome, begin: dict[str, FloatArray], centred: NDArray[np.bool_]
+    labelled: LabelledProblem, outcome: EigenOutcome, begin: dict[str, FloatArray], centred: NDArray[np.bool_]
 ) -> Start:
     """Directions ``u``, or z of unit scale where the declaration is not centred."""
     kept, theta = outcome.kept, outcome.quadratic.theta
     alpha = outcome.alpha[kept]
-    k, q = len(alpha), subject.surface.q
+    k, q = len(alpha), labelled.surface.q
     laplace = outcome.prior.name == "laplace"
     unit = np.ones(k + q)
     if "z" in begin:
@@ -101,7 +103,7 @@ def _at_directions(
         directly[: centred.size if centred.ndim else None] = centred
         directly = directly[kept]
         unit[:k] = np.where(directly, 1.0, 0.5 * alpha if laplace else np.sqrt(alpha))
-    values = _nuisance(subject, theta, begin)
+    values = _nuisance(labelled, theta, begin)
     number = np.flatnonzero(kept)
     if "alpha" in begin:
         inside = number < len(begin["alpha"])
@@ -110,39 +112,39 @@ def _at_directions(
     name = "z" if "z" in begin else "u"
     there = begin[name].size if name in begin else 0  # a declaration may have the first directions only
     places: list[Place | None] = [(name, int(i)) if i < there else None for i in number]
-    places += _places(subject, np.arange(subject.M, subject.M + q), begin)
+    places += _places(labelled, np.arange(labelled.M, labelled.M + q), begin)
     factor = unit[:, None] * outcome.posterior.factor
     return _assembled(begin, values, {}, places, outcome.posterior.mean * unit, factor, np.ones(k + q, dtype=bool))
 
 
-def _at_support(subject: Subject, outcome: PathOutcome, begin: dict[str, FloatArray]) -> Start:
+def _at_support(labelled: LabelledProblem, outcome: PathOutcome, begin: dict[str, FloatArray]) -> Start:
     """Weights on the support; lambda where it was found."""
     point, k = outcome.point, len(outcome.point.index)
-    values = _nuisance(subject, point.theta, begin)
+    values = _nuisance(labelled, point.theta, begin)
     if "log_lambda" in begin and point.N:
         values["log_lambda"] = np.array(np.log(point.lam))
     factor = factor_on_support(outcome)[:k]
-    places = _places(subject, point.index, begin)
+    places = _places(labelled, point.index, begin)
     return _assembled(begin, values, {}, places, point.w, factor, np.ones(k, dtype=bool))
 
 
-def _places(subject: Subject, index: IntArray, begin: dict[str, FloatArray]) -> list[Place | None]:
+def _places(labelled: LabelledProblem, index: IntArray, begin: dict[str, FloatArray]) -> list[Place | None]:
     """Variable and position behind each column; None where the declaration has no such variable."""
     places: list[Place | None] = []
     for column in index.tolist():
-        slot = next(s for s in (*subject.sparse, *subject.fixed) if s.columns.start <= column < s.columns.stop)
-        name = slot.name if slot.name in begin or slot in subject.fixed else "z"
-        inside = name in begin and column - slot.columns.start < begin[name].size
-        places.append((name, column - slot.columns.start) if inside else None)
+        block = next(s for s in (*labelled.sparse, *labelled.fixed) if s.columns.start <= column < s.columns.stop)
+        name = block.name if block.name in begin or block in labelled.fixed else "z"
+        inside = name in begin and column - block.columns.start < begin[name].size
+        places.append((name, column - block.columns.start) if inside else None)
     return places
 
 
-def _nuisance(subject: Subject, theta: FloatArray, begin: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    return {name: np.asarray(value) for name, value in subject.unpack(theta).items() if name in begin}
+def _nuisance(labelled: LabelledProblem, theta: FloatArray, begin: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    return {name: np.asarray(value) for name, value in labelled.unpack(theta).items() if name in begin}
 
 
-def _hyper(subject: Subject, alpha: FloatArray) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
-    return {"alpha": (("basis",), alpha)} if subject.hyper_points is None else subject.hyper_points(alpha)
+def _hyper(labelled: LabelledProblem, alpha: FloatArray) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
+    return {"alpha": (("basis",), alpha)} if labelled.hyper_points is None else labelled.hyper_points(alpha)
 
 
 def _log_gamma_sd(known: FloatArray) -> FloatArray:

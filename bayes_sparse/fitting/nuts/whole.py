@@ -21,11 +21,11 @@ from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inference.sampling import Sampling
 from bayes_sparse.inputs.named_model import Centred
-from bayes_sparse.inputs.pm_model.declared import check_proper, declared_settings, declared_subject, set_data
+from bayes_sparse.inputs.pm_model.declared import check_proper, declared_problem, declared_settings, set_data
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.write import nuts_tree, versions
 
 __all__ = ["full_of_declared", "full_tree"]
@@ -37,7 +37,7 @@ _log = logging.getLogger("bayes_sparse")
 def full_tree(
     model: Any,
     prepared: Prepared,
-    subject: Subject,
+    labelled: LabelledProblem,
     hyper: tuple[float, float] | None,
     method: NUTS,
     sampling: Sampling,
@@ -52,12 +52,12 @@ def full_tree(
                 *hyper,
             )
     started = time.perf_counter()
-    found = _near(subject, model, method, hyper, prepared.likelihood.name) if method.warm else None
+    found = _near(labelled, model, method, hyper, prepared.likelihood.name) if method.warm else None
     centred = _centred(model, method, found, hyper)
     declaration = model.declare(prepared, hyper, centred=centred)
     sampled, told = _sampled(declaration, found, sampling, centred)
     told |= {"hyper": list(hyper or ()), "seconds": time.perf_counter() - started}
-    return nuts_tree(subject, sampled, told)
+    return nuts_tree(labelled, sampled, told)
 
 
 def full_of_declared(
@@ -72,8 +72,8 @@ def full_of_declared(
     if method.warm:
         try:
             with quiet():
-                subject = declared_subject(declared, None, None, None)
-            found = _near(subject, declared, method, None, "auto")
+                labelled = declared_problem(declared, None, None, None)
+            found = _near(labelled, declared, method, None, "auto")
         except ValueError as refused:  # NUTS takes models that no evidence method can
             _log.info("NUTS starts cold, because no evidence method fits this model: %s", refused)
     tree, told = _sampled(declared.model, found, sampling)
@@ -82,7 +82,9 @@ def full_of_declared(
     return tree
 
 
-def _near(subject: Subject, model: Any, method: NUTS, hyper: tuple[float, float] | None, likelihood: str) -> Found:
+def _near(
+    labelled: LabelledProblem, model: Any, method: NUTS, hyper: tuple[float, float] | None, likelihood: str
+) -> Found:
     """A fit by evidence of the same model, to start at."""
     chosen = choose_method(method.start, model, hyper, likelihood)
     if chosen.needs_flat_hyper or chosen.family != "evidence":
@@ -94,7 +96,7 @@ def _near(subject: Subject, model: Any, method: NUTS, hyper: tuple[float, float]
             "'sequential' or 'em'."
         )
     with quiet():
-        return find(subject, model, chosen, hyper, 0.0 if chosen.family != "path" else "auto", False)
+        return find(labelled, model, chosen, hyper, 0.0 if chosen.family != "path" else "auto", False)
 
 
 def _centred(model: Any, method: NUTS, found: Found | None, hyper: tuple[float, float] | None) -> Centred:
@@ -111,7 +113,7 @@ def _centred(model: Any, method: NUTS, found: Found | None, hyper: tuple[float, 
         return found.outcome.gamma[: model.directions] > _HALF
     if isinstance(found.outcome, PathOutcome) or hyper is None:
         return False
-    state, informed = found.outcome.state, np.zeros(found.subject.M, dtype=bool)
+    state, informed = found.outcome.state, np.zeros(found.labelled.M, dtype=bool)
     inside = state.index < len(informed)
     informed[state.index[inside]] = (1 / state.variance - state.alpha > hyper[0] / hyper[1])[inside]
     return informed

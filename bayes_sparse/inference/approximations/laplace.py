@@ -25,7 +25,7 @@ from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Primal
 from bayes_sparse.problem.problem import Active, Terms
 
-__all__ = ["Laplace"]
+__all__ = ["LaplaceApproximation"]
 
 type Start = tuple[FloatArray, FloatArray, Terms]
 
@@ -35,7 +35,7 @@ _DECREMENT = 1e-11  # squared Newton decrement, in nats: the mode is found far b
 _THETA_STEP = 1e-3  # for the nuisance parameters' central differences
 
 
-class Laplace:
+class LaplaceApproximation:
     """Gaussian approximation of any twice-differentiable likelihood at the posterior mode.
 
     Parameters
@@ -54,7 +54,7 @@ class Laplace:
         self.problem, self.objective = problem, objective
         self._last: tuple[IntArray, Active] | None = None
 
-    def with_objective(self, objective: Objective) -> Laplace:
+    def with_objective(self, objective: Objective) -> LaplaceApproximation:
         """The same for another objective."""
         other = copy(self)
         other.objective = objective

@@ -12,7 +12,7 @@ from bayes_sparse.inference.evidence.state import Report
 from bayes_sparse.inference.l1.path import Path, Point, Record
 from bayes_sparse.problem.design import FloatArray
 
-__all__ = ["Found", "PathOutcome", "Solution", "all_solutions", "first_solution"]
+__all__ = ["PathOutcome", "PathVariables", "Solution", "all_solutions", "first_solution"]
 
 _WEAK = 1e-3  # of the largest knob: where the search begins
 _WEAKEST = 1e-9  # of the largest knob: nothing is looked for below
@@ -193,7 +193,7 @@ def _guess(low: Point, high: Point) -> float:
     return float(low.knob * (high.knob / low.knob) ** part)
 
 
-type Found = dict[str, tuple[tuple[str, ...], Any]]
+type PathVariables = dict[str, tuple[tuple[str, ...], Any]]
 type PathStatus = Literal["fixed-point", "jump", "null", "converged", "max_iterations"]
 
 
@@ -227,7 +227,7 @@ class PathOutcome:
     marginal: bool = True
     solutions: list[Solution] | None = None
     visited: list[Record] = field(default_factory=list)
-    found: Found = field(default_factory=dict)
+    found: PathVariables = field(default_factory=dict)
 
     @property
     def curved(self) -> bool:

@@ -13,10 +13,10 @@ from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import weighted_gram
 from bayes_sparse.problem.sparse_design import AnyDesign
 
-__all__ = ["Columns", "Lasso", "Spot"]
+__all__ = ["ColumnStore", "Lasso", "Spot"]
 
 
-class Columns:
+class ColumnStore:
     """Columns of a design as rows of one matrix that grows; shared by every search over the same design.
 
     Parameters
@@ -104,7 +104,7 @@ class Lasso:
 
     Parameters
     ----------
-    columns : Columns
+    columns : ColumnStore
         Of the design.
     terms : callable
         ``terms(eta)`` gives the weighted log-likelihood of each observation and its first two derivatives; concave.
@@ -120,7 +120,7 @@ class Lasso:
 
     def __init__(
         self,
-        columns: Columns,
+        columns: ColumnStore,
         terms: Terms,
         offset: FloatArray,
         priced: NDArray[np.bool_],

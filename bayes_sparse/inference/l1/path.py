@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln
 
-from bayes_sparse.inference.l1.lasso import Columns, Lasso, Spot
+from bayes_sparse.inference.l1.lasso import ColumnStore, Lasso, Spot
 from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import weighted_gram
 from bayes_sparse.problem.problem import Problem
@@ -254,15 +254,15 @@ class Path:
         Its free columns have a price, the others a normal prior (flat where its precision is zero).
     allowed : bool array (width,), optional
         Columns that may be other than zero; None for all.
-    columns : Columns, optional
+    columns : ColumnStore, optional
         Those of another path over the same design.
     """
 
     def __init__(
-        self, problem: Problem, allowed: NDArray[np.bool_] | None = None, columns: Columns | None = None
+        self, problem: Problem, allowed: NDArray[np.bool_] | None = None, columns: ColumnStore | None = None
     ) -> None:
         self.problem = problem
-        self.columns = Columns(problem.design) if columns is None else columns
+        self.columns = ColumnStore(problem.design) if columns is None else columns
         self.own_noise = problem.normal and problem.theta.size > 0
         self.allowed = problem.free if allowed is None else allowed
         self.precision = np.zeros(problem.design.width)

@@ -1,4 +1,4 @@
-"""A `pm.Model` of the user's own as a subject of fit and predict."""
+"""A `pm.Model` of the user's own under the names of its variables, for fit and predict."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from pytensor.graph.traversal import ancestors
 from bayes_sparse.inputs.pm_model import General, ReadModel, read_general, read_model
 from bayes_sparse.inputs.table import vector_of
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.labelled import Slot, Subject
+from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 from bayes_sparse.problem.quadrature import average
 
-__all__ = ["Declared", "check_proper", "declared_settings", "declared_subject", "predict_declared", "set_data"]
+__all__ = ["Declared", "check_proper", "declared_problem", "declared_settings", "predict_declared", "set_data"]
 
 _LOCATION = ("normal", "student_t", "cauchy", "logistic")  # families whose predictor is in the units of the targets
 _AVERAGED = 1000  # draws that a prediction of a model without a linear predictor averages over
@@ -68,9 +68,9 @@ class Declared:
         return "reweighted" if self.prior == "jeffreys" else "sequential"
 
 
-def declared_subject(
+def declared_problem(
     declared: Declared, data: Any, weights: Any, hyper: tuple[float, float] | None, *, any_surface: bool = False
-) -> Subject:
+) -> LabelledProblem:
     """What the evidence methods fit; ``data`` are new values for the model's `pm.Data`, which stay set.
 
     With ``any_surface`` a model without a single linear predictor is read as what it is: a likelihood of its weights.
@@ -83,13 +83,13 @@ def declared_subject(
     problem = read.problem if isinstance(read, ReadModel) else None
     surface = read.surface if isinstance(read, General) else None
     y = read.problem.y if isinstance(read, ReadModel) else read.y
-    return Subject(
+    return LabelledProblem(
         linear=problem,
         other=surface,
         y=y,
         sparse=read.sparse,
         fixed=read.fixed,
-        names=[name for slot in read.sparse for name in _names(slot, alone=len(read.sparse) == 1)],
+        names=[name for block in read.sparse for name in _names(block, alone=len(read.sparse) == 1)],
         observed=read.observed,
         obs_dim=obs_dim,
         obs=read.obs_coords.get(obs_dim, np.arange(len(y))),
@@ -171,7 +171,7 @@ def predict_declared(tree: xr.DataTree, model: pm.Model | None, data: Any, offse
 def _from_moments(evidence: xr.Dataset, read: ReadModel, random_seed: int) -> xr.Dataset:
     problem, theta = read.problem, np.atleast_1d(evidence["theta"].to_numpy())
     column = evidence["column"].to_numpy()
-    prior = np.concatenate([slot.mean.ravel() for slot in (*read.sparse, *read.fixed)])
+    prior = np.concatenate([block.mean.ravel() for block in (*read.sparse, *read.fixed)])
     Phi = problem.design.columns(column)
     eta = problem.offset + Phi @ (evidence["coordinate_mean"].to_numpy() - prior[column])
     spread = Phi @ evidence["covariance_factor"].to_numpy()
@@ -231,7 +231,7 @@ def _from_forecast(tree: xr.DataTree, model: pm.Model, weights: Any, random_seed
     forecast, rng = read.forecast, np.random.default_rng(random_seed)
     posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
     some = np.unique(np.linspace(0, posterior.sizes["sample"] - 1, _AVERAGED).astype(int))
-    pruned = {slot.name: np.broadcast_to(slot.mean, (len(some), *slot.shape)) for slot in read.sparse}
+    pruned = {block.name: np.broadcast_to(block.mean, (len(some), *block.shape)) for block in read.sparse}
     draws = [
         posterior[name].transpose("sample", ...).to_numpy()[some] if name in posterior else pruned[name]
         for name in forecast.names
@@ -270,20 +270,20 @@ def _moments(mean: FloatArray, sd: FloatArray, dim: str, rows: NDArray[Any]) -> 
 def _hyper_points(read: ReadModel | General, precision: FloatArray) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
     """Point values of the variables behind the sparse priors, where they follow from the precisions."""
     points: dict[str, tuple[tuple[str, ...], FloatArray]] = {}
-    for slot in read.sparse:
-        dims = slot.dims or tuple(f"{slot.name}_dim_{i}" for i in range(len(slot.shape)))
-        values = read.hyper(slot.name, precision[slot.columns].reshape(slot.shape))
+    for block in read.sparse:
+        dims = block.dims or tuple(f"{block.name}_dim_{i}" for i in range(len(block.shape)))
+        values = read.hyper(block.name, precision[block.columns].reshape(block.shape))
         points |= {name: (dims, value) for name, value in (values or {}).items()}
     return points
 
 
-def _names(slot: Slot, *, alone: bool) -> list[str]:
+def _names(block: WeightBlock, *, alone: bool) -> list[str]:
     """A name a weight: its label, or its place in the variable."""
-    dims = slot.dims or ("",) * len(slot.shape)
-    labels = [slot.coords.get(dim, range(size)) for dim, size in zip(dims, slot.shape, strict=True)]
-    if alone and len(slot.shape) == 1 and slot.dims and slot.dims[0] in slot.coords:
+    dims = block.dims or ("",) * len(block.shape)
+    labels = [block.coords.get(dim, range(size)) for dim, size in zip(dims, block.shape, strict=True)]
+    if alone and len(block.shape) == 1 and block.dims and block.dims[0] in block.coords:
         return [str(label) for label in labels[0]]
-    return [f"{slot.name}[{', '.join(map(str, place))}]" for place in product(*labels)]
+    return [f"{block.name}[{', '.join(map(str, place))}]" for place in product(*labels)]
 
 
 def _say_what_replaces_the_hyper_prior(read: ReadModel | General, hyper: tuple[float, float] | None) -> None:

@@ -35,7 +35,7 @@ from bayes_sparse.inputs.pm_model.likelihood import probit_density
 from bayes_sparse.inputs.pm_model.nodes import Var, reached, replaced, unfolded
 from bayes_sparse.inputs.pm_model.variables import Nuisance
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.labelled import Slot
+from bayes_sparse.problem.labelled import WeightBlock
 
 __all__ = ["FlatLikelihood"]
 
@@ -65,7 +65,7 @@ class FlatLikelihood:
         The user's model.
     observed : Var
         Its observed variable.
-    slots : dict
+    blocks : dict
         Where each Gaussian variable sits in v.
     nuisance : Nuisance
         The variables behind theta.
@@ -82,16 +82,16 @@ class FlatLikelihood:
         self,
         model: pm.Model,
         observed: Var,
-        slots: Mapping[Var, Slot],
+        blocks: Mapping[Var, WeightBlock],
         nuisance: Nuisance,
         observation_weights: FloatArray | None = None,
     ) -> None:
-        size = sum(slot.mean.size for slot in slots.values())
+        size = sum(block.mean.size for block in blocks.values())
         self._v = pt.tensor("v", dtype="float64", shape=(size,))
         self._theta = pt.tensor("theta", dtype="float64", shape=nuisance.start.shape)
         placed = nuisance.at(self._theta)
-        for rv, slot in slots.items():
-            own = self._v[slot.columns].reshape(slot.shape) + slot.mean
+        for rv, block in blocks.items():
+            own = self._v[block.columns].reshape(block.shape) + block.mean
             placed[rv] = pt.cast(own, rv.dtype)
         # Copies, the observations' graph too: rewriting works in place, and the model is the user's.
         [variable, value] = replaced([observed, model.rvs_to_values[observed]], placed)

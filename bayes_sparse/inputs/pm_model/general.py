@@ -18,6 +18,7 @@ from bayes_sparse.inputs.pm_model.nodes import Var, reached
 from bayes_sparse.inputs.pm_model.sparse_prior import PowerLaw, law_finder, named_or_own
 from bayes_sparse.inputs.pm_model.variables import (
     Nuisance,
+    blocks_of,
     coords_of,
     dims_of,
     family_of,
@@ -25,10 +26,9 @@ from bayes_sparse.inputs.pm_model.variables import (
     in_order,
     parameters,
     prior_sd,
-    slots_of,
 )
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.labelled import Slot
+from bayes_sparse.problem.labelled import WeightBlock
 from bayes_sparse.problem.surfaces.general import GeneralSurface
 
 __all__ = ["General", "read_general"]
@@ -42,7 +42,7 @@ class General:
     ----------
     surface : GeneralSurface
         The log-likelihood as a function of v and theta; v is relative to the prior means.
-    sparse, fixed : tuple of Slot
+    sparse, fixed : tuple of WeightBlock
         Where each variable sits in v: those whose precisions are to be found, and all other Gaussian ones.
     fixed_precision : callable
         ``fixed_precision(theta)`` gives the prior precisions of the fixed ones, (q,).
@@ -71,8 +71,8 @@ class General:
     """
 
     surface: GeneralSurface
-    sparse: tuple[Slot, ...]
-    fixed: tuple[Slot, ...]
+    sparse: tuple[WeightBlock, ...]
+    fixed: tuple[WeightBlock, ...]
     fixed_precision: Callable[[FloatArray], FloatArray]
     precision: dict[str, tuple[str, ...]]
     observed: str
@@ -129,19 +129,19 @@ def read_general(
     nuisance = Nuisance(model, others)
 
     latents = sparse + fixed
-    slots = dict(zip(latents, slots_of(model, latents), strict=True))
-    shapes = {rv: slot.shape for rv, slot in slots.items()}
+    blocks = dict(zip(latents, blocks_of(model, latents), strict=True))
+    shapes = {rv: block.shape for rv, block in blocks.items()}
     checked = check_weights(observation_weights, y.shape[0] if y.ndim else 1)
-    likelihood = _likelihood(model, observed, slots, nuisance, checked)
+    likelihood = _likelihood(model, observed, blocks, nuisance, checked)
     precision = fixed_precision(fixed, shapes, nuisance)
     surface = GeneralSurface(
-        d=sum(slots[rv].mean.size for rv in sparse),
-        q=sum(slots[rv].mean.size for rv in fixed),
+        d=sum(blocks[rv].mean.size for rv in sparse),
+        q=sum(blocks[rv].mean.size for rv in fixed),
         n=likelihood.n,
         slope=likelihood.slope,
         bend=likelihood.bend,
         terms=likelihood.terms,
-        begin=_begin(list(slots.values()), len(sparse)),
+        begin=_begin(list(blocks.values()), len(sparse)),
         theta=nuisance.start,
         theta_bounds=nuisance.bounds,
         log_prior=nuisance.log_prior if nuisance.rvs else lambda theta: 0.0,
@@ -152,8 +152,8 @@ def read_general(
     hypers = {rv: in_order(reached([prior_sd(rv)], rvs), model) for rv in sparse}
     return General(
         surface=surface,
-        sparse=tuple(slots[rv] for rv in sparse),
-        fixed=tuple(slots[rv] for rv in fixed),
+        sparse=tuple(blocks[rv] for rv in sparse),
+        fixed=tuple(blocks[rv] for rv in fixed),
         fixed_precision=precision,
         precision={rv.name: tuple(h.name for h in hypers[rv]) for rv in sparse},
         observed=observed.name,
@@ -176,14 +176,14 @@ _likelihoods: WeakKeyDictionary[pm.Model, dict[Hashable, FlatLikelihood]] = Weak
 
 
 def _likelihood(
-    model: pm.Model, observed: Var, slots: dict[Var, Slot], nuisance: Nuisance, weights: FloatArray | None
+    model: pm.Model, observed: Var, blocks: dict[Var, WeightBlock], nuisance: Nuisance, weights: FloatArray | None
 ) -> FlatLikelihood:
-    where = tuple((rv, slot.shape, slot.mean.tobytes()) for rv, slot in slots.items())
+    where = tuple((rv, block.shape, block.mean.tobytes()) for rv, block in blocks.items())
     shape = np.shape(number_of(model.rvs_to_values[observed]))
     key = (observed, shape, where, tuple(nuisance.rvs), None if weights is None else weights.tobytes())
     known = _likelihoods.setdefault(model, {})
     if key not in known:
-        known[key] = FlatLikelihood(model, observed, slots, nuisance, weights)
+        known[key] = FlatLikelihood(model, observed, blocks, nuisance, weights)
     return known[key]
 
 
@@ -210,11 +210,11 @@ def _fixed_and_nuisance(
     return in_order(fixed - found, model), in_order(found, model)
 
 
-def _begin(slots: list[Slot], sparse: int) -> FloatArray:
+def _begin(blocks: list[WeightBlock], sparse: int) -> FloatArray:
     """Draw the sparse weights so that sums of them are of order one, by the usual rule for networks, always alike.
 
     At zero the hidden units of a network are all the same and stay so.
     """
     rng = np.random.default_rng(0)
-    drawn = [rng.standard_normal(slot.mean.size) / np.sqrt(slot.shape[0]) for slot in slots[:sparse]]
-    return np.concatenate([*drawn, *(np.zeros(slot.mean.size) for slot in slots[sparse:])])
+    drawn = [rng.standard_normal(block.mean.size) / np.sqrt(block.shape[0]) for block in blocks[:sparse]]
+    return np.concatenate([*drawn, *(np.zeros(block.mean.size) for block in blocks[sparse:])])

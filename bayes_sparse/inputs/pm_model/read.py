@@ -18,6 +18,7 @@ from bayes_sparse.inputs.pm_model.predictor import find_predictor, read_columns
 from bayes_sparse.inputs.pm_model.sparse_prior import PowerLaw, law_finder, sparse_variables
 from bayes_sparse.inputs.pm_model.variables import (
     Nuisance,
+    blocks_of,
     coords_of,
     dims_of,
     family_of,
@@ -26,10 +27,9 @@ from bayes_sparse.inputs.pm_model.variables import (
     nuisance_variables,
     parameters,
     prior_sd,
-    slots_of,
 )
 from bayes_sparse.problem.design import Design, FloatArray
-from bayes_sparse.problem.labelled import Slot
+from bayes_sparse.problem.labelled import WeightBlock
 from bayes_sparse.problem.problem import Problem
 
 __all__ = ["ReadModel", "read_model"]
@@ -43,7 +43,7 @@ class ReadModel:
     ----------
     problem : Problem
         What an evidence method needs.
-    sparse, fixed : tuple of Slot
+    sparse, fixed : tuple of WeightBlock
         The variables behind the columns whose precision is to be found, and behind all others.
     precision : dict
         For each sparse variable the names of the variables its prior sd depends on.
@@ -66,8 +66,8 @@ class ReadModel:
     """
 
     problem: Problem
-    sparse: tuple[Slot, ...]
-    fixed: tuple[Slot, ...]
+    sparse: tuple[WeightBlock, ...]
+    fixed: tuple[WeightBlock, ...]
     precision: dict[str, tuple[str, ...]]
     observed: str
     obs_dims: tuple[str, ...] | None
@@ -144,21 +144,21 @@ def read_model(
     latents = sparse + fixed
     nuisance = Nuisance(model, nuisance_variables(model, params, eta, sparse, fixed))
 
-    slots = slots_of(model, latents)
-    shapes = {rv: slot.shape for rv, slot in zip(latents, slots, strict=True)}
+    blocks = blocks_of(model, latents)
+    shapes = {rv: block.shape for rv, block in zip(latents, blocks, strict=True)}
     distribution = Distribution(observed, eta, rvs, nuisance, len(y))
     likelihood, forecast = Likelihood(distribution, rvs, y), Forecast(distribution)
-    offset, blocks = read_columns(eta, latents, shapes, kinds, len(y))
-    for rv, slot in zip(latents, slots, strict=True):
-        if slot.mean.any():
-            offset = offset + blocks[rv] @ slot.mean.ravel()
+    offset, columns = read_columns(eta, latents, shapes, kinds, len(y))
+    for rv, block in zip(latents, blocks, strict=True):
+        if block.mean.any():
+            offset = offset + columns[rv] @ block.mean.ravel()
 
     problem = Problem(
         design=Design(
-            _beside([blocks[rv] for rv in sparse], len(y)), extra=_beside([blocks[rv] for rv in fixed], len(y))
+            _beside([columns[rv] for rv in sparse], len(y)), extra=_beside([columns[rv] for rv in fixed], len(y))
         ),
         y=y,
-        free=np.repeat([rv in sparse for rv in latents], [blocks[rv].shape[1] for rv in latents]),
+        free=np.repeat([rv in sparse for rv in latents], [columns[rv].shape[1] for rv in latents]),
         fixed_precision=fixed_precision(fixed, shapes, nuisance),
         pointwise=likelihood.pointwise,
         offset=offset,
@@ -172,8 +172,8 @@ def read_model(
     hypers = {rv: in_order(reached([prior_sd(rv)], rvs), model) for rv in sparse}
     return ReadModel(
         problem=problem,
-        sparse=slots[: len(sparse)],
-        fixed=slots[len(sparse) :],
+        sparse=blocks[: len(sparse)],
+        fixed=blocks[len(sparse) :],
         precision={rv.name: tuple(h.name for h in hypers[rv]) for rv in sparse},
         observed=observed.name,
         obs_dims=dims_of(model, observed),

@@ -20,11 +20,12 @@ from pytensor.tensor.random.op import RandomVariable
 from bayes_sparse.inputs.pm_model.evaluate import number_of, small_function, value_of
 from bayes_sparse.inputs.pm_model.nodes import Var, reached, replaced, structure_of
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.labelled import Slot
+from bayes_sparse.problem.labelled import WeightBlock
 
 __all__ = [
     "Nuisance",
     "Values",
+    "blocks_of",
     "coords_of",
     "dims_of",
     "family_of",
@@ -35,7 +36,6 @@ __all__ = [
     "prior_mean",
     "prior_sd",
     "shape_of",
-    "slots_of",
 ]
 
 
@@ -76,15 +76,15 @@ def coords_of(model: pm.Model, rv: Var) -> dict[str, NDArray[Any]]:
     return {dim: np.asarray(labels) for dim, labels in values.items() if labels is not None}
 
 
-def slots_of(model: pm.Model, latents: list[Var]) -> tuple[Slot, ...]:
+def blocks_of(model: pm.Model, latents: list[Var]) -> tuple[WeightBlock, ...]:
     """Columns for every value of these variables, one after the other."""
-    slots, start = [], 0
+    blocks, start = [], 0
     for rv in latents:
         shape = shape_of(model, rv)
         columns = slice(start, start := start + int(np.prod(shape, dtype=int)))
         mean = np.broadcast_to(prior_mean(rv), shape)
-        slots.append(Slot(rv.name, shape, dims_of(model, rv), coords_of(model, rv), columns, mean))
-    return tuple(slots)
+        blocks.append(WeightBlock(rv.name, shape, dims_of(model, rv), coords_of(model, rv), columns, mean))
+    return tuple(blocks)
 
 
 def family_of(observed: Var) -> str:

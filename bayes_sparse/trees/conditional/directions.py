@@ -7,18 +7,18 @@ import numpy as np
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inference.sampling import Density
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.conditional.conditional import Conditional
 from bayes_sparse.trees.one_step import direction_draws, weights_of_directions
 
 __all__ = ["of_directions"]
 
 
-def of_directions(subject: Subject, outcome: EigenOutcome) -> Conditional:
+def of_directions(labelled: LabelledProblem, outcome: EigenOutcome) -> Conditional:
     """p(u | alpha*, theta*, data) over the directions kept and the fixed weights."""
     k, theta = int(outcome.kept.sum()), outcome.quadratic.theta
-    surface = subject.surface.along(outcome.loadings)
-    alpha, fixed = outcome.alpha[outcome.kept], subject.surface.fixed_precision(theta)
+    surface = labelled.surface.along(outcome.loadings)
+    alpha, fixed = outcome.alpha[outcome.kept], labelled.surface.fixed_precision(theta)
     proper = fixed > 0
     constant = 0.5 * float(np.sum(np.log(fixed[proper] / (2 * np.pi))))
 
@@ -31,10 +31,10 @@ def of_directions(subject: Subject, outcome: EigenOutcome) -> Conditional:
     def pointwise(v: FloatArray) -> FloatArray:
         return surface.log_densities(v, np.broadcast_to(theta, (len(v), theta.size)))
 
-    index, weights = np.arange(len(subject.order)), weights_of_directions(subject, outcome)
+    index, weights = np.arange(len(labelled.order)), weights_of_directions(labelled, outcome)
 
     def reported(v: FloatArray) -> FloatArray:
-        return subject.in_users_units(v @ weights, index) + subject.prior_mean
+        return labelled.in_users_units(v @ weights, index) + labelled.prior_mean
 
     def more(v: FloatArray) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
         mean, sd = np.zeros(len(outcome.kept)), np.zeros(len(outcome.kept))
@@ -44,8 +44,8 @@ def of_directions(subject: Subject, outcome: EigenOutcome) -> Conditional:
     return Conditional(
         density=Density(evaluate, outcome.posterior.mean, outcome.posterior.factor),
         reported=reported,
-        posterior=lambda v, shape: direction_draws(subject, outcome, v, np.empty((len(v), 0)), shape),
+        posterior=lambda v, shape: direction_draws(labelled, outcome, v, np.empty((len(v), 0)), shape),
         pointwise=pointwise,
-        held=subject.unpack(theta),
+        held=labelled.unpack(theta),
         more=more,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.sampling import Density
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.conditional.conditional import Conditional
 from bayes_sparse.trees.draws import named_draws
 from bayes_sparse.trees.l1_path import factor_on_support
@@ -21,9 +21,9 @@ __all__ = ["of_support"]
 _STEP = 1e-5  # of the numerical derivative along a nuisance parameter
 
 
-def of_support(subject: Subject, outcome: PathOutcome) -> Conditional:
+def of_support(labelled: LabelledProblem, outcome: PathOutcome) -> Conditional:
     """p(w, theta | lambda*, data) over the support, the unpriced weights and the nuisance parameters."""
-    point, problem = outcome.point, subject.problem
+    point, problem = outcome.point, labelled.problem
     index, k = point.index, len(point.index)
     active, priced = problem.active(index), (point.sign != 0).astype(float)
     flat = point.path.precision[index]
@@ -50,11 +50,11 @@ def of_support(subject: Subject, outcome: PathOutcome) -> Conditional:
         return problem.log_densities(problem.predictor(x[:, :k], index), x[:, k:])
 
     def reported(x: FloatArray) -> FloatArray:
-        return subject.in_users_units(x[:, :k], index) + subject.prior_mean[index]
+        return labelled.in_users_units(x[:, :k], index) + labelled.prior_mean[index]
 
     return Conditional(
         density=Density(evaluate, np.append(point.w, point.theta), factor_on_support(outcome)),
         reported=reported,
-        posterior=lambda x, shape: named_draws(subject, index, x[:, :k], x[:, k:], shape),
+        posterior=lambda x, shape: named_draws(labelled, index, x[:, :k], x[:, k:], shape),
         pointwise=pointwise,
     )

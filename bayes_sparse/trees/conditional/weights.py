@@ -8,16 +8,16 @@ from bayes_sparse.inference.evidence.state import State
 from bayes_sparse.inference.sampling import Density
 from bayes_sparse.problem.classes import ClassProblem
 from bayes_sparse.problem.design import FloatArray
-from bayes_sparse.problem.labelled import Subject
+from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.conditional.conditional import Conditional
 from bayes_sparse.trees.draws import factor_of, named_draws
 
 __all__ = ["of_weights"]
 
 
-def of_weights(subject: Subject, state: State) -> Conditional:
+def of_weights(labelled: LabelledProblem, state: State) -> Conditional:
     """p(w | alpha*, theta*, data) over the columns kept."""
-    problem, index, alpha, theta = subject.searched, state.index, state.alpha, state.theta
+    problem, index, alpha, theta = labelled.searched, state.index, state.alpha, state.theta
     if isinstance(problem, ClassProblem) and problem.link != "softmax":
         raise ValueError(
             "method='one_vs_rest' fits one model a class, which have no joint posterior to be sampled; start from "
@@ -37,12 +37,12 @@ def of_weights(subject: Subject, state: State) -> Conditional:
         return problem.log_densities(problem.predictor(w, index), held)
 
     def reported(w: FloatArray) -> FloatArray:
-        return subject.in_users_units(w, index) + subject.prior_mean[index]
+        return labelled.in_users_units(w, index) + labelled.prior_mean[index]
 
     return Conditional(
         density=Density(evaluate, state.mean, factor_of(state)),
         reported=reported,
-        posterior=lambda w, shape: named_draws(subject, index, w, np.empty((len(w), 0)), shape),
+        posterior=lambda w, shape: named_draws(labelled, index, w, np.empty((len(w), 0)), shape),
         pointwise=pointwise,
-        held=subject.unpack(theta),
+        held=labelled.unpack(theta),
     )

@@ -24,4 +24,4 @@ def fitted(model, likelihood, method="evidence", smoothness=0.0, keep=None):
     """What was prepared, and what a method found."""
     prepared = prepare((X, TARGETS[likelihood]), None, likelihood, bs.basis.linear(), keep, None, None)
     chosen = choose_method(method, model, None, likelihood)
-    return prepared, find(model.subject(prepared), model, chosen, None, smoothness, False)
+    return prepared, find(model.problem(prepared), model, chosen, None, smoothness, False)

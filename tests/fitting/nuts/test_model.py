@@ -15,7 +15,7 @@ from bayes_sparse.fitting.choices import choose_method, choose_model
 from bayes_sparse.fitting.found import find
 from bayes_sparse.fitting.nuts.model import _Whitened
 from bayes_sparse.fitting.nuts.start import Start, start_of
-from bayes_sparse.inputs.pm_model.declared import declared_subject
+from bayes_sparse.inputs.pm_model.declared import declared_problem
 
 from .fits import TARGETS, Z, fitted
 
@@ -36,8 +36,8 @@ def own():
 def of_own():
     model = own()
     chosen = choose_model(model)
-    subject = declared_subject(chosen, None, None, None)
-    found = find(subject, chosen, choose_method("evidence", chosen, None), None, 0.0, False)
+    labelled = declared_problem(chosen, None, None, None)
+    found = find(labelled, chosen, choose_method("evidence", chosen, None), None, 0.0, False)
     return model, start_of(found, model)
 
 

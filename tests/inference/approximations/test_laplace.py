@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from bayes_sparse.inference.approximations import Exact, Laplace, approximate
+from bayes_sparse.inference.approximations import Exact, LaplaceApproximation, approximate
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
 from bayes_sparse.problem.design import Design
@@ -75,7 +75,7 @@ def test_the_mode_and_the_evidence(name, weighted):
     weights = np.random.default_rng(9).uniform(0, 2, 40) if weighted else None
     problem = make(LIKELIHOODS[name], weights=weights)
     index, alpha, Phi = everything(problem)
-    state = Laplace(problem, Objective()).at(index, alpha, problem.theta)
+    state = LaplaceApproximation(problem, Objective()).at(index, alpha, problem.theta)
     count = np.ones(40) if weights is None else weights
 
     def negative(w):
@@ -106,7 +106,7 @@ def test_the_slope_follows_the_mode(name, smoothness, hyper):
     problem = make(LIKELIHOODS[name])
     index, alpha, _ = everything(problem)
     prior = (lambda theta: float(-0.5 * np.sum((theta - 0.2) ** 2))) if problem.theta.size and hyper[0] else None
-    laplace = Laplace(problem, Objective(smoothness, *hyper, prior))
+    laplace = LaplaceApproximation(problem, Objective(smoothness, *hyper, prior))
     k = 4
 
     def objective(x):
@@ -133,8 +133,8 @@ def test_a_normal_likelihood_through_laplace_is_exact(smoothness):
     index, alpha, _ = everything(problem)
     objective = Objective(smoothness, 0.5, 0.3)
     assert isinstance(approximate(problem, objective), Exact)
-    assert isinstance(approximate(replace(problem, normal=False), objective), Laplace)
-    exact, laplace = Exact(problem, objective), Laplace(replace(problem, normal=False), objective)
+    assert isinstance(approximate(replace(problem, normal=False), objective), LaplaceApproximation)
+    exact, laplace = Exact(problem, objective), LaplaceApproximation(replace(problem, normal=False), objective)
     one, other = exact.at(index, alpha, problem.theta), laplace.at(index, alpha, problem.theta)
     assert_allclose(other.log_evidence, one.log_evidence, rtol=1e-11)
     assert_allclose(other.objective, one.objective, rtol=1e-11)
@@ -152,7 +152,7 @@ def test_a_normal_likelihood_through_laplace_is_exact(smoothness):
 def test_more_columns_than_observations(name):
     problem = make(LIKELIHOODS[name], n=8, M=20)
     index, alpha, Phi = everything(problem)
-    state = Laplace(problem, Objective()).at(index, alpha, problem.theta)
+    state = LaplaceApproximation(problem, Objective()).at(index, alpha, problem.theta)
     height, first, second, _ = problem.pointwise(problem.offset + Phi @ state.mean, problem.theta)
     gradient = Phi.T @ first - alpha * state.mean
     P = Phi.T @ (-second[:, None] * Phi) + np.diag(alpha)
@@ -165,7 +165,7 @@ def test_more_columns_than_observations(name):
 def test_the_start_does_not_matter(name):
     problem = make(LIKELIHOODS[name])
     index, alpha, _ = everything(problem)
-    laplace = Laplace(problem, Objective())
+    laplace = LaplaceApproximation(problem, Objective())
     cold = laplace.at(index, alpha, problem.theta)
     far = laplace.at(index[::-1].copy(), np.full(5, 1e-3), problem.theta + 0.5)
     warm = laplace.at(index, alpha, problem.theta, far)
@@ -176,7 +176,7 @@ def test_the_start_does_not_matter(name):
 def test_a_start_out_of_range_is_left():
     problem = make(poisson())
     index, alpha, _ = everything(problem)
-    laplace = Laplace(problem, Objective())
+    laplace = LaplaceApproximation(problem, Objective())
     cold = laplace.at(index, alpha, problem.theta)
     absurd = replace(cold, mean=np.full(5, 1e4), eta=None, terms=None)
     assert_allclose(laplace.at(index, alpha, problem.theta, absurd).log_evidence, cold.log_evidence, rtol=1e-9)
@@ -193,7 +193,7 @@ def test_the_error_of_the_evidence_shrinks_like_one_over_n(name):
     errors = []
     for n in (25, 100, 400):
         problem = one_dimensional(n, name)
-        state = Laplace(problem, Objective()).at(np.array([0]), np.array([0.5]), problem.theta)
+        state = LaplaceApproximation(problem, Objective()).at(np.array([0]), np.array([0.5]), problem.theta)
         x, w0, sd = problem.design.columns(np.array([0]))[:, 0], state.mean[0], np.sqrt(state.variance[0])
 
         def density(z, problem=problem, x=x, w0=w0, sd=sd, top=state.log_likelihood):
@@ -211,7 +211,7 @@ def test_the_error_of_the_evidence_shrinks_like_one_over_n(name):
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_scores_are_the_textbooks(name):
     problem = make(LIKELIHOODS[name], M=6)
-    laplace = Laplace(problem, Objective())
+    laplace = LaplaceApproximation(problem, Objective())
     index = np.array([1, 6])
     state = laplace.at(index, np.array([0.5, BIAS_PRECISION]), problem.theta)
     Phi = problem.design.columns(np.arange(7))
@@ -232,7 +232,7 @@ def test_a_likelihood_that_is_not_log_concave_keeps_a_proper_posterior():
     y[::2] += 50
     problem = replace(problem, y=y, pointwise=lambda eta, theta: tuple(compiled(student_t(nu=1.0))(eta, y, *theta)))
     index, alpha, Phi = everything(problem)
-    state = Laplace(problem, Objective()).at(index, alpha, problem.theta)
+    state = LaplaceApproximation(problem, Objective()).at(index, alpha, problem.theta)
     assert np.linalg.eigvalsh(state.posterior.covariance).min() > 0
     assert np.isfinite(state.log_evidence)
     _, first, _, _ = problem.pointwise(state.eta, problem.theta)

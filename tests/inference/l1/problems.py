@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csc_array
 from scipy.special import expit, gammaln
 
-from bayes_sparse.inference.l1.lasso import Columns, Lasso
+from bayes_sparse.inference.l1.lasso import ColumnStore, Lasso
 from bayes_sparse.inference.l1.path import Path
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
@@ -94,7 +94,7 @@ class Case:
     def lasso(self, theta=NONE, allowed=None):
         problem = self.problem
         allowed = problem.free if allowed is None else allowed
-        columns = Columns(problem.design)
+        columns = ColumnStore(problem.design)
         return Lasso(
             columns, lambda eta: problem.terms(eta, theta), problem.offset, problem.free, self.precision, allowed
         )
@@ -133,7 +133,7 @@ def case(
 
 
 def draw(name, n=60, M=8, seed=0, effect=1.0, alike=0.3, noise=1.0, active=None):
-    """Columns with correlation ``alike``, the first third of them with an effect; and targets."""
+    """ColumnStore with correlation ``alike``, the first third of them with an effect; and targets."""
     rng = np.random.default_rng(seed)
     X = np.sqrt(1 - alike) * rng.standard_normal((n, M)) + np.sqrt(alike) * rng.standard_normal((n, 1))
     k = max(1, M // 3) if active is None else active

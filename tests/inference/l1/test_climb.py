@@ -56,7 +56,7 @@ def surface_of(name, y, Phi, bias=True):
 
 
 def make(name, n=60, M=6, seed=0, bias=True, alike=0.3, noise=1.0):
-    """Columns with correlation ``alike``, half of them without effect."""
+    """ColumnStore with correlation ``alike``, half of them without effect."""
     rng = np.random.default_rng(seed)
     Phi = np.sqrt(1 - alike) * rng.standard_normal((n, M)) + np.sqrt(alike) * rng.standard_normal((n, 1))
     eta = 0.3 * bias + Phi[:, : M // 2] @ rng.standard_normal(M // 2)

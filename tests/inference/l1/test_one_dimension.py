@@ -100,7 +100,7 @@ def test_unknown_noise_in_closed_form(size):
 
 
 def orthogonal(b, sigma=1.0):
-    """Columns of a Hadamard matrix: each goes its own way, ``w_i = (b_i - lambda)+ / n``."""
+    """ColumnStore of a Hadamard matrix: each goes its own way, ``w_i = (b_i - lambda)+ / n``."""
     H = np.array([[1.0]])
     while len(H) < N_ROWS:
         H = np.block([[H, H], [H, -H]])

@@ -156,11 +156,11 @@ def test_a_quadratic_far_from_the_likelihood_is_pointed_out():
     [("ridge", "expansion='evidence' is safer"), ("evidence", "check with method='nuts'")],
 )
 def test_the_cure_is_never_what_was_already_done(expansion, cure):
-    subject = ARDGaussian().subject(prepare((X, BINARY), None, "bernoulli", BARE, None, None, None))
-    outcome = REVM()(subject.surface, Gaussian(), expansion, 0.0, lambda *_: None)
+    labelled = ARDGaussian().problem(prepare((X, BINARY), None, "bernoulli", BARE, None, None, None))
+    outcome = REVM()(labelled.surface, Gaussian(), expansion, 0.0, lambda *_: None)
     far = replace(outcome, log_evidence=outcome.log_evidence_mode + 50.0)
     with pytest.warns(bs.FitWarning, match="misjudges the evidence by 50 nats") as caught:
-        warn_one_step("converged", subject, far, expansion)
+        warn_one_step("converged", labelled, far, expansion)
     assert str(caught[0].message).endswith(f"{cure}.")
 
 

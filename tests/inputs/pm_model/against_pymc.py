@@ -20,7 +20,7 @@ def random_state(declared, seed=3):
 
 def pymc_log_density(model, variables, declared, w, theta):
     """PyMC's own value at the same point, by the names of the user's variables."""
-    point = {slot.name: slot.values(w) for slot in declared.sparse + declared.fixed}
+    point = {block.name: block.values(w) for block in declared.sparse + declared.fixed}
     start = 0
     for name in declared.nuisance:
         value = model.rvs_to_values[model[name]]

@@ -75,15 +75,15 @@ def test_new_data():
 
 def test_two_sparse_terms():
     declared = check(poisson_model(lambda: X @ sparse_weights("v") + Z @ sparse_weights("w", 2)))
-    assert [slot.name for slot in declared.sparse] == ["v", "w"]
-    assert [slot.columns for slot in declared.sparse] == [slice(0, 4), slice(4, 6)]
+    assert [block.name for block in declared.sparse] == ["v", "w"]
+    assert [block.columns for block in declared.sparse] == [slice(0, 4), slice(4, 6)]
     assert declared.problem.free.all()
     np.testing.assert_array_equal(declared.problem.design.columns(np.arange(6)), np.hstack([X, Z]))
 
 
 def test_sparse_and_fixed_terms():
     declared = check(poisson_model(lambda: Z @ pm.Normal("v", 1.0, 2.0, shape=2) + X @ sparse_weights()))
-    assert [slot.name for slot in declared.fixed] == ["v"]
+    assert [block.name for block in declared.fixed] == ["v"]
     np.testing.assert_allclose(declared.problem.fixed_precision(declared.problem.theta), [0.25, 0.25])
     np.testing.assert_allclose(declared.problem.offset, Z.sum(1))
     np.testing.assert_array_equal(declared.problem.design.columns(np.arange(4, 6)), Z)
@@ -103,9 +103,9 @@ def test_intercept(intercept, mean, precision):
     np.testing.assert_allclose(declared.problem.offset, np.full(N, mean))
     np.testing.assert_allclose(declared.problem.fixed_precision(declared.problem.theta), [precision])
     np.testing.assert_array_equal(declared.problem.design.extra, np.ones((N, 1)))
-    [slot] = declared.fixed
-    np.testing.assert_allclose(slot.values(np.arange(5.0)), np.full(slot.shape, 4.0 + mean))
-    np.testing.assert_allclose(slot.values(np.ones((7, 5))), np.full((7, *slot.shape), 1.0 + mean))
+    [block] = declared.fixed
+    np.testing.assert_allclose(block.values(np.arange(5.0)), np.full(block.shape, 4.0 + mean))
+    np.testing.assert_allclose(block.values(np.ones((7, 5))), np.full((7, *block.shape), 1.0 + mean))
 
 
 def test_weights_that_are_the_predictor():

@@ -94,7 +94,7 @@ def test_two_predictors():
         mean, log_sd = INPUTS @ sparse("w", 2), INPUTS @ sparse("s", 2) + pm.Normal("s0", 0.0, 1.0)
         pm.Normal("y", mean, pm.math.exp(log_sd), observed=TARGETS)
     read = read_general(model)
-    assert [slot.name for slot in read.fixed] == ["s0"]
+    assert [block.name for block in read.fixed] == ["s0"]
 
     def log_likelihood(v):
         log_sd = INPUTS @ v[2:4] + v[4]

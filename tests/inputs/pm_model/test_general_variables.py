@@ -27,9 +27,9 @@ def test_names_and_places():
     assert (normal.observed, normal.describe, normal.nuisance) == ("y", "normal", ("sigma",))
     assert normal.unpack(np.log([0.7]))["sigma"] == pytest.approx(0.7)
     np.testing.assert_array_equal(normal.y, TARGETS)
-    [slot] = categorical.sparse
-    assert slot.dims == ("feature", "class")
-    assert slot.coords["class"].tolist() == ["a", "b", "c"]
+    [block] = categorical.sparse
+    assert block.dims == ("feature", "class")
+    assert block.coords["class"].tolist() == ["a", "b", "c"]
     assert categorical.describe == "categorical"
     assert categorical.log_prior is None
     assert categorical.obs_dims == ("row",)
@@ -44,12 +44,12 @@ def test_named_weights_whatever_their_prior():
         w = pm.Normal("w", 0.0, 1.0, shape=3)
         pm.Bernoulli("y", logit_p=pt.tanh(INPUTS @ V) @ w, observed=LABELS)
     both = read_general(model, weights=("w", "V"))
-    assert [slot.name for slot in both.sparse] == ["V", "w"]
+    assert [block.name for block in both.sparse] == ["V", "w"]
     assert both.nuisance == ()
     assert both.precision == {"V": ("shared",), "w": ()}
     one = read_general(model, weights="w")
-    assert [slot.name for slot in one.sparse] == ["w"]
-    assert [slot.name for slot in one.fixed] == ["V"]
+    assert [block.name for block in one.sparse] == ["w"]
+    assert [block.name for block in one.fixed] == ["V"]
     assert one.nuisance == ("shared",)
     np.testing.assert_allclose(one.fixed_precision(np.log([0.5])), np.full(6, 4.0))
 
@@ -60,7 +60,7 @@ def test_a_gaussian_behind_another_prior_is_a_nuisance():
         u = pm.Normal("u", 0.0, pm.math.exp(log_scale), shape=2)
         pm.Normal("y", INPUTS @ u + pt.tanh(INPUTS @ sparse("w", 2)), pm.math.exp(log_scale), observed=TARGETS)
     read = read_general(model)
-    assert [slot.name for slot in read.fixed] == ["u"]
+    assert [block.name for block in read.fixed] == ["u"]
     assert read.nuisance == ("log_scale",)
     np.testing.assert_allclose(read.fixed_precision(np.array([1.0])), np.full(2, np.exp(-2.0)))
     v = np.array([0.5, -1.0, 0.3, 2.0])

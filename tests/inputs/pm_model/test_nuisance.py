@@ -35,9 +35,9 @@ def test_random_intercepts():
     assert declared.nuisance == ("tau",)
     np.testing.assert_allclose(declared.problem.fixed_precision(np.array([np.log(0.5)])), np.full(3, 4.0))
     np.testing.assert_array_equal(declared.problem.design.extra, np.eye(3)[GROUP])
-    [slot] = declared.fixed
-    assert slot.dims == ("group",)
-    assert slot.coords["group"].tolist() == ["g0", "g1", "g2"]
+    [block] = declared.fixed
+    assert block.dims == ("group",)
+    assert block.coords["group"].tolist() == ["g0", "g1", "g2"]
 
 
 def test_nuisance_priors_are_not_confused():

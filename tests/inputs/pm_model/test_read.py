@@ -19,9 +19,9 @@ def test_dims_and_coords():
         w = pm.Normal("w", 0.0, alpha, dims="feature")
         pm.Bernoulli("y", logit_p=data @ w, observed=BINARY, dims="obs")
     declared = check(model)
-    [slot] = declared.sparse
-    assert (slot.name, slot.shape, slot.dims) == ("w", (P,), ("feature",))
-    assert slot.coords["feature"].tolist() == list("abcd")
+    [block] = declared.sparse
+    assert (block.name, block.shape, block.dims) == ("w", (P,), ("feature",))
+    assert block.coords["feature"].tolist() == list("abcd")
     assert declared.obs_dims == ("obs",)
     assert declared.obs_coords["obs"].tolist() == list(range(100, 100 + N))
 

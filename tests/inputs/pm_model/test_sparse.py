@@ -23,7 +23,7 @@ def test_naming_one_of_two_leaves_the_other_fixed():
         w = pm.Normal("w", 0.0, 1.0, shape=P)
         pm.Bernoulli("y", logit_p=Z @ v + X @ w, observed=BINARY)
     declared = check(model, weights="w")
-    assert [slot.name for slot in declared.fixed] == ["v"]
+    assert [block.name for block in declared.fixed] == ["v"]
     np.testing.assert_allclose(declared.problem.fixed_precision(np.empty(0)), [0.25, 0.25])
 
 
@@ -32,7 +32,7 @@ def test_naming_weights_keeps_those_with_their_own_precisions_sparse():
         v = pm.Normal("v", 0.0, 2.0, shape=2)
         pm.Bernoulli("y", logit_p=Z @ v + X @ sparse_weights(), observed=BINARY)
     declared = check(model, weights="v")
-    assert [slot.name for slot in declared.sparse] == ["v", "w"]
+    assert [block.name for block in declared.sparse] == ["v", "w"]
     assert declared.nuisance == ()
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import dblquad
 from scipy.optimize import minimize
 
-from bayes_sparse.inference.approximations import Laplace, approximate
+from bayes_sparse.inference.approximations import LaplaceApproximation, approximate
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.methods.sequential import addition_gain, column_worth
 from bayes_sparse.problem.gaussian import Woodbury
@@ -25,7 +25,7 @@ def test_the_mode_and_the_evidence(kind, weighted):
     c = make(kind, weighted=weighted)
     width = c.problem.design.width
     approximation = approximate(c.problem, Objective())
-    assert isinstance(approximation, Laplace)
+    assert isinstance(approximation, LaplaceApproximation)
     for index in (np.arange(width), np.random.default_rng(2).permutation(width)[: width // 2]):
         alpha = c.precisions()[index]
         state = approximation.at(index, alpha, NONE)
@@ -51,7 +51,7 @@ def test_more_columns_than_observations(kind, smoothness):
     """The same mode and evidence by rows as from the dense H."""
     c = make(kind, n=12, M=15, widths=[20, 4, 16])
     index, alpha = np.arange(c.problem.design.width), c.precisions()
-    state = Laplace(c.problem, Objective(smoothness, 0.5, 0.3)).at(index, alpha, NONE)
+    state = LaplaceApproximation(c.problem, Objective(smoothness, 0.5, 0.3)).at(index, alpha, NONE)
     assert isinstance(state.posterior, Woodbury)
     covariance = np.linalg.inv(c.hessian(state.mean) + np.diag(alpha))
     gradient = c.gradient(state.mean) - alpha * state.mean
@@ -69,7 +69,7 @@ def test_more_columns_than_observations(kind, smoothness):
 def test_the_slope_follows_the_mode(kind, weighted, smoothness, hyper):
     c = make(kind, weighted=weighted)
     width, M = c.problem.design.width, c.problem.design.M
-    laplace = Laplace(c.problem, Objective(smoothness, *hyper))
+    laplace = LaplaceApproximation(c.problem, Objective(smoothness, *hyper))
     index = np.random.default_rng(3).permutation(width)[:10]
     assert (index >= M).any()
     alpha = c.precisions()[index]
@@ -89,9 +89,9 @@ def test_the_slope_leaves_nothing_out():
     """What follows the moving mode is no small part of it: without it the slope is wrong by far more than rounding."""
     c = make("shared")
     index, alpha = np.arange(15), c.precisions()
-    state = Laplace(c.problem, Objective()).at(index, alpha, NONE)
+    state = LaplaceApproximation(c.problem, Objective()).at(index, alpha, NONE)
     held = 0.5 * (1 - alpha * (state.variance + state.mean**2))[:12]
-    assert np.abs(Laplace(c.problem, Objective()).slope(state) - held).max() > 1e-2
+    assert np.abs(LaplaceApproximation(c.problem, Objective()).slope(state) - held).max() > 1e-2
 
 
 def test_the_curvature_over_precisions_with_h_held():
@@ -100,7 +100,7 @@ def test_the_curvature_over_precisions_with_h_held():
     index, alpha = np.arange(c.problem.design.width), c.precisions()
     M = c.problem.design.M
     for objective in (Objective(), Objective(0.8, 0.4, 0.2)):
-        laplace = Laplace(c.problem, objective)
+        laplace = LaplaceApproximation(c.problem, objective)
         state = laplace.at(index, alpha, NONE)
         H = c.hessian(state.mean)
         pull = H @ state.mean + c.gradient(state.mean)
@@ -122,7 +122,7 @@ def test_scores_by_brute_force(kind, weighted):
     """What a new column does to the evidence of the quadratic expansion, at any precision of that column."""
     c = make(kind, weighted=weighted, q=1)
     width = c.problem.design.width
-    laplace = Laplace(c.problem, Objective())
+    laplace = LaplaceApproximation(c.problem, Objective())
     index = np.array([width - 1, 1, width - 3, 6, width - 2])
     alpha = c.precisions()[index]
     state = laplace.at(index, alpha, NONE)
@@ -166,7 +166,7 @@ def test_scores_by_brute_force(kind, weighted):
 def test_the_start_does_not_matter(kind):
     c = make(kind, weighted=True)
     width = c.problem.design.width
-    laplace = Laplace(c.problem, Objective())
+    laplace = LaplaceApproximation(c.problem, Objective())
     index, alpha = np.arange(width), c.precisions()
     cold = laplace.at(index, alpha, NONE)
     few = np.random.default_rng(5).permutation(width)[:7]
@@ -198,7 +198,7 @@ def test_the_error_of_the_evidence_shrinks_like_one_over_n():
     y = draw_classes(np.column_stack([0.9 * a, -0.6 * b, np.zeros(40)]), rng)
     for times in (4.0, 16.0, 64.0):
         c = case([a, b, np.empty((40, 0))], y, q=0, weights=np.full(40, times))
-        state = Laplace(c.problem, Objective()).at(np.arange(2), alpha, NONE)
+        state = LaplaceApproximation(c.problem, Objective()).at(np.arange(2), alpha, NONE)
         found = minimize(
             lambda w, c=c: (0.5 * alpha @ w**2 - c.likelihood(w), alpha * w - c.gradient(w)), np.zeros(2), jac=True
         )
@@ -221,7 +221,7 @@ def test_one_feature_by_quadrature(C):
     y = draw_classes(x * np.array([1.0, -1.0, 0.2])[:C], rng)
     c = case([x] * C, y, q=0)
     alpha = 1.3
-    state = Laplace(c.problem, Objective()).at(np.arange(C), np.full(C, alpha), NONE)
+    state = LaplaceApproximation(c.problem, Objective()).at(np.arange(C), np.full(C, alpha), NONE)
     # With equal precisions the weights along an orthonormal basis are independent; the last one is their mean.
     basis = np.linalg.svd(np.ones((1, C)))[2][1:]
     centre = basis @ state.mean

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
 
-from bayes_sparse.inference.approximations import Laplace
+from bayes_sparse.inference.approximations import LaplaceApproximation
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.sequential import Sequential
@@ -53,10 +53,10 @@ def test_two_classes_are_a_logistic_regression(n, M, weighted, seed):
     alpha = 10 ** np.random.default_rng(seed).uniform(-0.5, 1.5, (2, M))
     bias = np.array([0.1, 0.4])
     problem = ClassProblem(c.problem.design, c.problem.y, bias, c.problem.weights)
-    two = Laplace(problem, Objective()).at(np.arange(2 * M + 2), np.append(alpha, bias), NONE)
+    two = LaplaceApproximation(problem, Objective()).at(np.arange(2 * M + 2), np.append(alpha, bias), NONE)
     combined = 1 / np.sum(1 / alpha, axis=0)
     other = logistic(c.J[:, 0, :M], (c.problem.y == 0) * 1.0, c.problem.weights, 1 / np.sum(1 / bias))
-    one = Laplace(other, Objective()).at(np.arange(M + 1), np.append(combined, np.nan), NONE)
+    one = LaplaceApproximation(other, Objective()).at(np.arange(M + 1), np.append(combined, np.nan), NONE)
     assert_allclose(two.log_evidence, one.log_evidence, rtol=1e-9, atol=1e-9)
     assert_allclose(two.log_likelihood, one.log_likelihood, rtol=1e-6)
     W, b = two.mean[: 2 * M].reshape(2, M), two.mean[2 * M :]
@@ -79,7 +79,7 @@ def test_names_of_the_classes_mean_nothing(kind, n, M, seed):
     blocks = [np.arange(design.starts[k], design.starts[k + 1]) for k in range(4)]
     moved = np.concatenate([*(blocks[k] for k in order), design.M + order])
     alpha = c.precisions(seed, low=-0.5)
-    here = Laplace(c.problem, Objective(0.5)).at(np.arange(design.width), alpha, NONE)
+    here = LaplaceApproximation(c.problem, Objective(0.5)).at(np.arange(design.width), alpha, NONE)
     renamed = ClassProblem(
         ClassDesign(tuple(design.designs[k] for k in order)),
         np.argsort(order)[c.problem.y],
@@ -87,7 +87,7 @@ def test_names_of_the_classes_mean_nothing(kind, n, M, seed):
         c.problem.weights,
     )
     assert renamed.design.shared == (kind == "shared")
-    there = Laplace(renamed, Objective(0.5)).at(np.arange(design.width), alpha[moved], NONE)
+    there = LaplaceApproximation(renamed, Objective(0.5)).at(np.arange(design.width), alpha[moved], NONE)
     assert isinstance(there.posterior, Woodbury) == (n < M)
     assert_allclose(there.log_evidence, here.log_evidence, rtol=1e-10, atol=1e-10)
     assert_allclose(there.objective, here.objective, rtol=1e-9, atol=1e-8)
@@ -105,12 +105,12 @@ def test_a_constant_for_all_classes_means_nothing(seed):
     for a, b in zip(c.problem.derivatives(eta, NONE), c.problem.derivatives(eta + shift, NONE), strict=True):
         assert_allclose(a, b, rtol=1e-11, atol=1e-12)
     alpha = c.precisions(seed)
-    plain = Laplace(c.problem, Objective()).at(np.arange(len(alpha)), alpha, NONE)
+    plain = LaplaceApproximation(c.problem, Objective()).at(np.arange(len(alpha)), alpha, NONE)
     assert_allclose(plain.terms[2].sum(axis=1), 1, rtol=1e-14)
     # The gradient of a common shift is zero, so with a bias of equal precisions the biases sum to zero.
     biased = make("own", seed=seed)
     width = biased.problem.design.width
-    state = Laplace(biased.problem, Objective()).at(np.arange(width), biased.precisions(seed), NONE)
+    state = LaplaceApproximation(biased.problem, Objective()).at(np.arange(width), biased.precisions(seed), NONE)
     assert abs(state.mean[-3:].sum()) < 1e-6 * max(1, np.abs(state.mean[-3:]).max())
 
 
@@ -119,8 +119,8 @@ def test_a_column_with_no_room_is_no_column():
     width = c.problem.design.width
     index, alpha = np.arange(width), c.precisions()
     alpha[:4] = TIGHT
-    whole = Laplace(c.problem, Objective()).at(index, alpha, NONE)
-    rest = Laplace(c.problem, Objective()).at(index[4:], alpha[4:], NONE)
+    whole = LaplaceApproximation(c.problem, Objective()).at(index, alpha, NONE)
+    rest = LaplaceApproximation(c.problem, Objective()).at(index[4:], alpha[4:], NONE)
     # alpha / (alpha + s) and q^2 / alpha: both 1e-11 or so for 40 rows.
     assert_allclose(whole.log_evidence, rest.log_evidence, atol=1e-8)
     assert_allclose(whole.mean[4:], rest.mean, atol=1e-8)
@@ -129,7 +129,7 @@ def test_a_column_with_no_room_is_no_column():
 def test_no_columns_at_all():
     """Equal probabilities: ``log E = -n log C``."""
     c = make("own", q=0)
-    state = Laplace(c.problem, Objective()).at(np.arange(0), np.empty(0), NONE)
+    state = LaplaceApproximation(c.problem, Objective()).at(np.arange(0), np.empty(0), NONE)
     assert_allclose(state.log_evidence, -40 * np.log(3), rtol=1e-14)
 
 
@@ -141,7 +141,7 @@ def test_a_fit_does_not_know_the_names(method):
     renamed = case([c.J[:, 0, :4]] * 3, np.argsort(order)[c.problem.y])
     ends = []
     for problem in (c.problem, renamed.problem):
-        outcome = method(problem, Laplace(problem, Objective()), quiet)
+        outcome = method(problem, LaplaceApproximation(problem, Objective()), quiet)
         full = np.zeros(15)
         full[outcome.state.index] = outcome.state.mean
         ends.append((outcome.state.objective, full[:12].reshape(3, 4), full[12:]))

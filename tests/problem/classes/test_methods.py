@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from bayes_sparse.inference.approximations import Laplace, approximate
+from bayes_sparse.inference.approximations import LaplaceApproximation, approximate
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.sequential import Sequential, addition_gain
@@ -68,7 +68,7 @@ def test_sequential_never_falls(shape, smoothness, seed, kind):
     outcome = climbs_and_ends(Sequential(), c, Objective(smoothness))
     assert outcome.converged
     # At its end no column outside promises much that it could have taken, and the slope is gone.
-    laplace = Laplace(c.problem, Objective(smoothness))
+    laplace = LaplaceApproximation(c.problem, Objective(smoothness))
     slope = laplace.slope(outcome.state)
     assert np.abs(slope).max(initial=0.0) < 0.02
 
@@ -85,7 +85,7 @@ def test_mackay_ends_at_its_own_fixed_point():
     offs = []
     for kind, seed in product(["shared", "own"], range(3)):
         c = hard("plain", kind, seed)
-        laplace = Laplace(c.problem, Objective())
+        laplace = LaplaceApproximation(c.problem, Objective())
         state = MacKay(tolerance=1e-10, max_iterations=3000)(c.problem, laplace, quiet).state
         with np.errstate(divide="ignore"):
             move = np.where(state.free, np.log(state.gamma / state.mean**2) - np.log(state.alpha), 0.0)
@@ -105,8 +105,12 @@ def test_mackay_with_a_gamma_prior(hyper):
     a, b = hyper
     c = make("own", seed=2)
     objective, M = Objective(0.0, a, b), c.problem.design.M
-    outcome = MacKay(tolerance=1e-11)(c.problem, Laplace(c.problem, objective), quiet)
-    laplace, index, alpha = Laplace(c.problem, objective), np.arange(c.problem.design.width), np.ones(M + 3)
+    outcome = MacKay(tolerance=1e-11)(c.problem, LaplaceApproximation(c.problem, objective), quiet)
+    laplace, index, alpha = (
+        LaplaceApproximation(c.problem, objective),
+        np.arange(c.problem.design.width),
+        np.ones(M + 3),
+    )
     for _ in range(1000):
         state = laplace.at(index, alpha, NONE)
         before, alpha = alpha, (state.gamma + 2 * a) / (state.mean**2 + 2 * b)
@@ -130,7 +134,7 @@ def test_against_all_precisions_of_three_columns():
     columns = [rng.standard_normal((40, 1)) for _ in range(3)]
     eta = np.column_stack([1.5 * columns[0], columns[1], 0.1 * columns[2]])
     c = case(columns, draw_classes(eta, rng))
-    laplace, bias = Laplace(c.problem, Objective()), np.arange(3, 6)
+    laplace, bias = LaplaceApproximation(c.problem, Objective()), np.arange(3, 6)
     grid, best = [*np.exp(np.linspace(-3, 4, 6)), np.inf], -np.inf
     for precisions in product(grid, repeat=3):
         alpha = np.array(precisions)
@@ -143,7 +147,7 @@ def test_against_all_precisions_of_three_columns():
 
 def test_sequential_leaves_nothing_that_pays():
     c = make("own", n=60, seed=5, effect=2.0)
-    laplace = Laplace(c.problem, Objective())
+    laplace = LaplaceApproximation(c.problem, Objective())
     state = Sequential()(c.problem, laplace, quiet).state
     assert state.free.any()
     scores = laplace.scores(state)

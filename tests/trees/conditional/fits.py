@@ -28,7 +28,7 @@ def fitted(model, data, likelihood, method="evidence", hyper=None, smoothness=0.
     arguments = {"keep": None, "weights": None, "offset": None} | given
     prepared = prepare(data, None, likelihood, bs.basis.linear(), **arguments)
     chosen = choose_method(method, model, hyper, likelihood)
-    return prepared, find(model.subject(prepared), model, chosen, hyper, smoothness, False)
+    return prepared, find(model.problem(prepared), model, chosen, hyper, smoothness, False)
 
 
 def standardised_draws(prepared, tree):

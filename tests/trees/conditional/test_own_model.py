@@ -9,7 +9,7 @@ from pytensor.compile.mode import Mode
 import bayes_sparse as bs
 from bayes_sparse.fitting.choices import choose_method, choose_model
 from bayes_sparse.fitting.found import find
-from bayes_sparse.inputs.pm_model.declared import declared_subject
+from bayes_sparse.inputs.pm_model.declared import declared_problem
 
 from .fits import TARGETS, X, Z, points, slopes
 
@@ -33,12 +33,12 @@ def declared(likelihood):
 def test_weights_about_their_prior_mean(likelihood, method):
     model = declared(likelihood)
     chosen = choose_model(model)
-    subject = declared_subject(chosen, None, None, None)
-    found = find(subject, chosen, choose_method(method, chosen, None), None, 0.0, False)
+    labelled = declared_problem(chosen, None, None, None)
+    found = find(labelled, chosen, choose_method(method, chosen, None), None, 0.0, False)
     state, density = found.outcome.state, found.conditional().density
     alpha, kept = np.ones(3), state.index < 3
     alpha[state.index[kept]] = state.alpha[kept]
-    logp = pm.do(model, {"alpha": alpha, **subject.unpack(state.theta)}).compile_logp(mode=PLAIN)
+    logp = pm.do(model, {"alpha": alpha, **labelled.unpack(state.theta)}).compile_logp(mode=PLAIN)
     for x in points(density):
         w = np.full(3, 0.3)
         w[state.index[kept]] += x[kept]

@@ -54,7 +54,7 @@ def test_the_density(likelihood, sd):
 def test_nuisance_parameters_stay_within_their_bounds():
     _, found = fitted(bs.models.JeffreysLaplace(), (X, TARGETS["normal"]), "normal", smoothness="auto")
     density = found.conditional().density
-    low, high = found.subject.problem.theta_bounds[0]
+    low, high = found.labelled.problem.theta_bounds[0]
     for theta in (low - 0.01, high + 0.01):
         assert density.evaluate(np.append(density.mean[:-1], theta))[0] == -np.inf
     assert np.isfinite(density.evaluate(density.mean)[0])

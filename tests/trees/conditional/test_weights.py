@@ -22,18 +22,18 @@ CASES = [
 
 def by_pymc(declaration, prepared, found):
     """Log density of the columns kept: those pruned have weight 0 and precision 1, and their prior is taken off."""
-    state, M = found.outcome.state, found.subject.M
+    state, M = found.outcome.state, found.labelled.M
     alpha = np.ones(M)
     kept = state.index < M
     alpha[state.index[kept]] = state.alpha[kept]
-    held = {"alpha": alpha, **found.subject.unpack(state.theta)}
+    held = {"alpha": alpha, **found.labelled.unpack(state.theta)}
     logp = pm.do(declaration, held).compile_logp(mode=PLAIN)
     pruned = -0.5 * np.log(2 * np.pi) * (M - kept.sum())
 
     def density(x):
         w = np.zeros(M)
         w[state.index[kept]] = x[kept]
-        bias = np.zeros(found.subject.fixed[0].shape)
+        bias = np.zeros(found.labelled.fixed[0].shape)
         bias.reshape(-1)[state.index[~kept] - M] = x[~kept]
         return float(logp({"w": w, "bias": bias})) - pruned
 

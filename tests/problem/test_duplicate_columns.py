@@ -1,4 +1,4 @@
-"""Columns that are the same up to sign, against a comparison of every pair."""
+"""ColumnStore that are the same up to sign, against a comparison of every pair."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
 from bayes_sparse.problem.design import Design, column_moments
-from bayes_sparse.problem.duplicate_columns import in_words, twins
+from bayes_sparse.problem.duplicate_columns import duplicate_columns, in_words
 from bayes_sparse.problem.sparse_design import SparseDesign
 
 seeds = st.integers(0, 2**32 - 1)
@@ -50,9 +50,9 @@ def test_every_pair(X, sparse):
     """Small whole numbers also make columns of zeros, and twins by chance."""
     design = SparseDesign(csc_array(X)) if sparse else Design(X)
     among = np.arange(X.shape[1])
-    assert twins(design, among) == brute_force(X, among)
+    assert duplicate_columns(design, among) == brute_force(X, among)
     part = among[::2]
-    assert twins(design, part) == brute_force(X, part)
+    assert duplicate_columns(design, part) == brute_force(X, part)
 
 
 @some
@@ -69,17 +69,17 @@ def test_standardised_columns_are_twins_of_their_affine_maps(seed, sparse, facto
     X = np.column_stack([X, factor * X[:, 1] + shift])
     mean, sd = column_moments(X)
     design = SparseDesign(csc_array(X), mean, sd) if sparse else Design(X, mean, sd)
-    assert twins(design, np.arange(4)) == [(3, 1, int(np.sign(factor)))]
+    assert duplicate_columns(design, np.arange(4)) == [(3, 1, int(np.sign(factor)))]
     plain = Design(X)
     same = abs(factor) == 1 and shift == 0
-    assert twins(plain, np.arange(4)) == ([(3, 1, int(factor))] if same else [])
+    assert duplicate_columns(plain, np.arange(4)) == ([(3, 1, int(factor))] if same else [])
 
 
 @some
 @given(seed=seeds, n=st.integers(2, 40), M=st.integers(1, 30))
 def test_none(seed, n, M):
     X = np.random.default_rng(seed).standard_normal((n, M))
-    assert twins(Design(X), np.arange(M)) == []
+    assert duplicate_columns(Design(X), np.arange(M)) == []
 
 
 def test_two_categories_and_three():
@@ -87,7 +87,7 @@ def test_two_categories_and_three():
     for categories, truth in ((2, [(1, 0, -1)]), (3, [])):
         X = np.eye(categories)[np.arange(12) % categories]
         mean, sd = column_moments(X)
-        assert twins(Design(X, mean, sd), np.arange(categories)) == truth
+        assert duplicate_columns(Design(X, mean, sd), np.arange(categories)) == truth
 
 
 @pytest.mark.parametrize(("off", "same"), [(1e-13, True), (1e-6, False)])
@@ -95,24 +95,24 @@ def test_nearly_the_same(off, same):
     rng = np.random.default_rng(0)
     x = rng.standard_normal(50)
     X = np.column_stack([x, x + off * rng.standard_normal(50)])
-    assert bool(twins(Design(X), np.arange(2))) == same
+    assert bool(duplicate_columns(Design(X), np.arange(2))) == same
 
 
 def test_columns_that_only_look_alike_in_one_direction():
-    """Columns with the same product with the probe are told apart by all their entries."""
+    """ColumnStore with the same product with the probe are told apart by all their entries."""
     probe = np.cos(np.arange(1.0, 5.0))
     x, away = np.array([1.0, 2.0, -1.0, 0.5]), np.array([probe[1], -probe[0], 0.0, 0.0])
     X = np.column_stack([x, x + away, -x - away, x])
-    assert twins(Design(X), np.arange(4)) == [(2, 1, -1), (3, 0, 1)]
+    assert duplicate_columns(Design(X), np.arange(4)) == [(2, 1, -1), (3, 0, 1)]
 
 
 def test_extra_columns_and_nothing():
     X = np.random.default_rng(1).standard_normal((6, 2))
     design = Design(X, extra=X[:, :1])
-    assert twins(design, np.arange(3)) == [(2, 0, 1)]
-    assert twins(design, np.empty(0, dtype=np.intp)) == []
-    assert twins(design, np.array([1])) == []
-    assert twins(Design(np.zeros((6, 3))), np.arange(3)) == []  # nothing to be told apart
+    assert duplicate_columns(design, np.arange(3)) == [(2, 0, 1)]
+    assert duplicate_columns(design, np.empty(0, dtype=np.intp)) == []
+    assert duplicate_columns(design, np.array([1])) == []
+    assert duplicate_columns(Design(np.zeros((6, 3))), np.arange(3)) == []  # nothing to be told apart
 
 
 def test_in_words():
