@@ -9,12 +9,12 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.one_step.eigen import find_directions
 from bayes_sparse.inference.one_step.expansion import check_expansion
 from bayes_sparse.inputs.named_model import bias_sd, kept_precision, observe, standardised, weight_names
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.methods.revm import REVM
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["declare_eigen", "directions_of"]
@@ -42,11 +42,10 @@ def declare_eigen(data: Prepared, Q: FloatArray, wide: float | None, draw: Calla
     }
     with pm.Model(coords=coords) as model:
         u = draw()
-        if data.likelihood.name == "categorical":
-            assert data.classes is not None
-            model.add_coord("class", data.classes)
+        if data.several:
+            model.add_coord("class", data.labels)
             w = pm.Deterministic("w", Q.T @ u, dims="basis")
-            eta = pm.math.dot(Phi, w.reshape((len(data.classes), Phi.shape[1])).T)
+            eta = pm.math.dot(Phi, w.reshape((len(data.labels), Phi.shape[1])).T)
             bias_dims: str | None = "class"
         else:
             free = ~data.kept

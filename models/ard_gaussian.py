@@ -63,7 +63,7 @@ class ARDGaussian:
             ``w ~ Normal(0, 1/sqrt(alpha))`` directly; else ``w = z / sqrt(alpha)`` with standard normal z, which NUTS
             explores better unless the data determine w well. An array says it weight by weight.
         """
-        if data.likelihood.name == "categorical":  # the same with one predictor a class
+        if data.several:  # the same with one predictor a class
             return StudentMultinomial(self.bias_sd).declare(data, hyper, centred=centred)
         sd = bias_sd(data, self.bias_sd)
         coords: dict[str, Any] = {data.table.obs_dim: data.table.rows, "basis": data.names}

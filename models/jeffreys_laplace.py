@@ -68,7 +68,7 @@ class JeffreysLaplace:
     def problem(self, data: Prepared) -> LabelledProblem:
         """What the methods on the path fit."""
         if not data.likelihood.log_concave:
-            able = "'student_multinomial'" if data.likelihood.name == "categorical" else "'ard_gaussian'"
+            able = "'student_multinomial'" if data.several else "'ard_gaussian'"
             raise ValueError(
                 f"jeffreys_laplace needs a likelihood that is log-concave along one predictor, which "
                 f"{data.likelihood.name!r} is not; {able} and 'laplace_eigen' take it."

@@ -77,12 +77,11 @@ class StudentMultinomial:
             explores better unless the data determine w well. An array says it weight by weight.
         """
         Phi, sd = standardised(data), bias_sd(data, self.bias_sd)
-        assert data.classes is not None
-        coords = {data.table.obs_dim: data.table.rows, "class": data.classes, "basis": weight_names(data)}
+        coords = {data.table.obs_dim: data.table.rows, "class": data.labels, "basis": weight_names(data)}
         with pm.Model(coords=coords) as model:
             w = normal_weights(data, hyper, sd, centred=centred)
             if data.own is None:
-                eta = pm.math.dot(Phi, w.reshape((len(data.classes), Phi.shape[1])).T)
+                eta = pm.math.dot(Phi, w.reshape((len(data.labels), Phi.shape[1])).T)
             else:
                 eta = pt.stack([pm.math.dot(Phi[:, own], w[own]) for own in class_slices(data)], axis=1)
             if data.basis.bias:

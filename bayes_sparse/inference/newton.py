@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from bayes_sparse.inference.evidence.state import Report
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.surfaces import Look, Surface
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 
 __all__ = ["Chains", "Density", "Sampling", "Value", "choose_sampler"]
 

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, issparse
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.problem.sparse_design import Features, as_csc
 
 __all__ = ["array_parts", "frame_parts", "is_frame", "one_float_block", "side_by_side"]

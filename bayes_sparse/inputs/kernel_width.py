@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs.basis import Basis, rbf
 from bayes_sparse.inputs.prepare import Prepared
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["Rating", "WidthSearch", "choose", "limits", "provisional", "search", "wanted"]
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from bayes_sparse.common.checks import positive
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, compiled
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.classes import ClassDesign, ClassProblem
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.sparse_design import make_design, sparse_moments
@@ -41,9 +41,6 @@ __all__ = [
 
 type Centred = bool | NDArray[np.bool_]
 
-_NOISE_FLOOR = 1e-6  # of the spread of the targets: noise below it has collapsed
-_POISSON = float(np.log(1e5))  # counts so little over-dispersed are Poisson's, and beyond it rounding errors speak
-_REACH = 20.0  # how far other nuisance parameters may move from their start, in logs
 _DENSE_BYTES = 200 * 10**6  # sparse features up to this size are made dense where PyMC is to multiply them
 _log = logging.getLogger("bayes_sparse")
 
@@ -52,7 +49,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
     """What the evidence methods fit; ``wide`` is the sd of the bias's prior, None for the likelihood's own."""
     sd = bias_sd(data, wide)
     extra = np.ones((data.table.n, 1)) if data.basis.bias else None
-    many = data.likelihood.name == "categorical"
+    many = data.likelihood.targets == "classes"
     problem = _class_problem(data, extra, sd) if many else _problem(data, extra, sd)
     w, bias = _blocks(data)
     return LabelledProblem(
@@ -125,7 +122,7 @@ def observe(data: Prepared, eta: Any) -> None:
     ]
     distribution, arguments = data.likelihood.distribution(eta, *nuisance)
     if data.weights is None:
-        observed = data.y if data.likelihood.name in ("normal", "student_t") else data.y.astype(int)
+        observed = data.y if data.likelihood.targets == "numbers" else data.y.astype(int)
         distribution(data.table.target, **arguments, observed=observed, dims=data.table.obs_dim)
     else:
         terms = pm.logp(distribution.dist(**arguments), data.y)
@@ -176,10 +173,6 @@ def _dense(Phi: Any) -> FloatArray:
 def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
     design = make_design(data.Phi, data.shift, data.scale, extra)
     log_start = np.log(data.likelihood.start(data.y - data.offset))
-    floor = np.log(_NOISE_FLOOR) if data.likelihood.name in ("normal", "student_t") else -_REACH
-    ceiling = log_start + _REACH
-    if data.likelihood.name == "negative_binomial":
-        ceiling = np.minimum(ceiling, _POISSON)
     pointwise = LikelihoodAtData(data.likelihood, data.y)
     return Problem(
         design=design,
@@ -191,16 +184,15 @@ def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
         offset=data.offset,
         weights=data.weights,
         theta=log_start,
-        theta_bounds=np.stack([log_start + floor, ceiling], axis=1),
-        normal=data.likelihood.name == "normal",
+        theta_bounds=data.likelihood.bounds(log_start),
+        normal=data.likelihood.normal,
     )
 
 
 def _class_problem(data: Prepared, extra: FloatArray | None, sd: float) -> ClassProblem:
     if data.offset.any():
         raise ValueError("With several classes there is no `offset`: leave it out.")
-    assert data.classes is not None
-    C = len(data.classes)
+    C = len(data.labels)
     if data.own is None:
         designs = [make_design(data.Phi, data.shift, data.scale, extra)] * C
     else:
@@ -240,35 +232,35 @@ def _blocks(data: Prepared) -> tuple[WeightBlock, WeightBlock]:
     names = weight_names(data)
     M = len(names)
     w = WeightBlock("w", (M,), ("basis",), {"basis": np.array(names)}, slice(0, M), np.zeros(M))
-    if data.likelihood.name != "categorical" or data.classes is None:
+    if not data.several:
         return w, WeightBlock("bias", (), (), {}, slice(M, M + 1), np.zeros(()))
-    C = len(data.classes)
-    return w, WeightBlock("bias", (C,), ("class",), {"class": data.classes}, slice(M, M + C), np.zeros(C))
+    C = len(data.labels)
+    return w, WeightBlock("bias", (C,), ("class",), {"class": data.labels}, slice(M, M + C), np.zeros(C))
 
 
 def weight_names(data: Prepared) -> list[str]:
     """One name a weight: "column", or "column[class]" where there are several classes."""
-    if data.likelihood.name != "categorical" or data.classes is None or data.own is not None:
+    if not data.several or data.own is not None:
         return data.names
-    return [f"{name}[{label}]" for label in data.classes.tolist() for name in data.names]
+    return [f"{name}[{label}]" for label in data.labels.tolist() for name in data.names]
 
 
 def _labels(data: Prepared) -> dict[str, NDArray[Any]]:
     """Which column and which class each weight belongs to, where there are several classes."""
-    if data.likelihood.name != "categorical" or data.classes is None:
+    if not data.several:
         return {}
-    columns = [data.names] * len(data.classes) if data.own is None else data.own
+    columns = [data.names] * len(data.labels) if data.own is None else data.own
     return {
         "of_column": np.array([name for own in columns for name in own]),
-        "of_class": np.repeat(data.classes, [len(own) for own in columns]),
+        "of_class": np.repeat(data.labels, [len(own) for own in columns]),
     }
 
 
 def _full(data: Prepared, values: FloatArray | None) -> FloatArray | None:
     """A value a column for every weight: features that the classes share stand once for each."""
-    if values is None or data.likelihood.name != "categorical" or data.own is not None or data.classes is None:
+    if values is None or not data.several or data.own is not None:
         return values
-    return np.tile(values, len(data.classes))
+    return np.tile(values, len(data.labels))
 
 
 def _logistic(y: FloatArray) -> LikelihoodAtData:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size
 from bayes_sparse.inputs.likelihoods import Likelihood
@@ -23,7 +24,7 @@ from bayes_sparse.inputs.table import (
     read_table,
     vector_of,
 )
-from bayes_sparse.problem.design import FloatArray, column_moments
+from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
 
 __all__ = ["Prepared", "prepare"]
@@ -80,6 +81,18 @@ class Prepared:
     offset: FloatArray
     own: list[list[str]] | None = None
 
+    @property
+    def several(self) -> bool:
+        """One predictor a class, as opposed to one an observation."""
+        return self.likelihood.targets == "classes"
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels of a classification."""
+        if self.classes is None:
+            raise ValueError(f"A {self.likelihood.name} likelihood has no classes.")
+        return self.classes
+
 
 def prepare(
     data: Any,
@@ -101,7 +114,7 @@ def prepare(
         table, taken = read_table(data, target, [name for name in (weights, offset) if isinstance(name, str)])
         tables = [table]
     y, classes, chosen = _target(tables[0], likelihood)
-    if own and chosen.name != "categorical":
+    if own and chosen.targets != "classes":
         raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
     weights = taken[weights] if isinstance(weights, str) else weights
     offset = taken[offset] if isinstance(offset, str) else offset
@@ -161,8 +174,8 @@ def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDA
     """Target as numbers, class labels if it has any, and the likelihood; asks where two would be defensible."""
     y, name = table.y, table.target
     chosen = _without_doubt(y, name) if likelihood == "auto" else likelihoods.resolve(likelihood)
-    if chosen.name in ("bernoulli", "categorical"):
-        codes, classes = labels_of(y, name, several=chosen.name == "categorical")
+    if chosen.targets in ("two classes", "classes"):
+        codes, classes = labels_of(y, name, several=chosen.targets == "classes")
         return codes, classes, chosen
     if y.dtype.kind not in "fiub":
         raise ValueError(f"The target {name!r} holds labels, which the likelihood {chosen.name!r} cannot take.")
@@ -170,7 +183,7 @@ def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDA
     wrong = chosen.wrong(numbers)
     if wrong:
         raise ValueError(f"The likelihood {chosen.name!r} takes {wrong}; the target {name!r} holds other values.")
-    if chosen.name in ("normal", "student_t") and np.ptp(numbers) == 0:
+    if not chosen.scale_free and np.ptp(numbers) == 0:
         raise ValueError(f"The target {name!r} is constant (always {numbers[0]:g}): there is nothing to explain.")
     return numbers, None, chosen
 

@@ -12,8 +12,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.frames import array_parts, frame_parts, is_frame, one_float_block, side_by_side
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.sparse_design import Features
 
 __all__ = [

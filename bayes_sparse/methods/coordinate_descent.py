@@ -12,10 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayes_sparse.inference.evidence.state import Report
+from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Path, Point, best_theta
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["CoordinateDescent"]
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.checks import count, positive
-from bayes_sparse.inference.evidence.state import Report
+from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.l1.fixed_points import PathOutcome, PathVariables
 from bayes_sparse.inference.l1.path import Path
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.folds import balanced_folds
 
 __all__ = ["CV"]

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, lapack
 
 from bayes_sparse.common.checks import positive
-from bayes_sparse.inference.evidence.state import Report
+from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Path, Point, best_theta
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.gaussian import weighted_gram
 
 __all__ = ["Fuzzy"]

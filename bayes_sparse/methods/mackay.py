@@ -12,10 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.evidence.ascent import iterate, noise_scale
-from bayes_sparse.inference.evidence.state import Approximation, Outcome, Report, State
+from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.classes import AnyProblem
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["MacKay"]
 

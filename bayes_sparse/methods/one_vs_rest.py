@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.linalg import block_diag
 
+from bayes_sparse.common.types import Report
 from bayes_sparse.inference.approximations import approximate
-from bayes_sparse.inference.evidence.state import Approximation, Outcome, Report, State
+from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.methods.em import EM
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.sequential import Sequential

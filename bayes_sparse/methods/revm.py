@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from bayes_sparse.inference.evidence.state import Report
+from bayes_sparse.common.types import Report
 from bayes_sparse.inference.one_step.eigen import find_directions
 from bayes_sparse.inference.one_step.expansion import check_expansion, check_ridge
 from bayes_sparse.inference.one_step.finish import EigenOutcome, Prior, finish

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bayes_sparse.common.checks import positive
-from bayes_sparse.inference.evidence.state import Report
+from bayes_sparse.common.types import Report
 from bayes_sparse.inference.l1.fixed_points import PathOutcome, Solution, all_solutions, first_solution
 from bayes_sparse.inference.l1.path import Path
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp
 
-from bayes_sparse.problem.design import FloatArray, IntArray
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Primal, Woodbury, weighted_gram
 from bayes_sparse.problem.problem import Pointwise, Problem, Terms
 from bayes_sparse.problem.sparse_design import AnyDesign

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Design", "FloatArray", "IntArray", "column_moments"]
+from bayes_sparse.common.types import FloatArray, IntArray
 
-type FloatArray = NDArray[np.float64]
-type IntArray = NDArray[np.intp]
+__all__ = ["Design", "column_moments"]
 
 _KEPT_BYTES = 48 * 2**20  # a standardised copy up to this size is kept: small beside the interpreter itself
 _BLOCK_BYTES = 2 * 2**20  # row blocks of a streamed design: about the size of a core's cache

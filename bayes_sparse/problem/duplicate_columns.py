@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.problem.design import IntArray
+from bayes_sparse.common.types import IntArray
 from bayes_sparse.problem.sparse_design import AnyDesign
 
 __all__ = ["Duplicate", "duplicate_columns", "in_words"]

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack
 
-from bayes_sparse.problem.design import FloatArray, IntArray
+from bayes_sparse.common.types import FloatArray, IntArray
 
 __all__ = ["Dual", "Primal", "Woodbury", "cholesky", "weighted_gram"]
 

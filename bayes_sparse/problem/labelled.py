@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.problem.classes import AnyProblem, ClassProblem
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.sparse_design import AnyDesign
 from bayes_sparse.problem.surfaces import Linear, Surface

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.problem.design import FloatArray, IntArray
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Dual, Primal, weighted_gram
 from bayes_sparse.problem.sparse_design import AnyDesign
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 
 __all__ = ["average", "average_in_blocks"]
 

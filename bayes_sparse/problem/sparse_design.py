@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, hstack, issparse
 
-from bayes_sparse.problem.design import Design, FloatArray, IntArray
+from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.problem.design import Design
 
 __all__ = ["AnyDesign", "Features", "SparseDesign", "as_csc", "make_design", "sparse_moments"]
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.special import log_softmax
 
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.newton import climb
 from bayes_sparse.inference.one_step.expansion import evidence_ridge
-from bayes_sparse.problem.design import Design, FloatArray, IntArray, column_moments
+from bayes_sparse.problem.design import Design, column_moments
 from bayes_sparse.problem.surfaces import Softmax
 
 __all__ = ["IN_WORDS", "RIVALS", "Plain", "l1_svm", "mutual_information", "plain_classifier", "sklearn"]

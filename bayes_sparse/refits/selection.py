@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.checks import count
 from bayes_sparse.common.progress import FitProgress, quiet
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.table import class_features_of, features_of, in_words, plain_labels
-from bayes_sparse.problem.design import FloatArray, IntArray, column_moments
+from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.folds import balanced_folds
 from bayes_sparse.refits.rankings import IN_WORDS, RIVALS, plain_classifier, sklearn
 from bayes_sparse.results.predict.predict import predict
@@ -73,7 +74,7 @@ def recipe_of(tree: xr.DataTree) -> Recipe:
     if settings["model"] == "declared":
         raise ValueError("selection_path fits a named model anew; a pm.Model of your own it cannot.")
     likelihood = likelihoods.from_settings(settings["likelihood"])
-    if likelihood.name not in ("bernoulli", "categorical"):
+    if likelihood.targets not in ("two classes", "classes"):
         raise ValueError(
             f"selection_path counts rows put into the wrong class, and this tree is a regression ({likelihood.name})."
         )

@@ -14,13 +14,13 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sparse.common.progress import FitProgress, quiet
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.fitting.choices import check_choices, checked_hyper, choose_method, choose_model, with_settings
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs.frames import is_frame
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.results.comparison.kinds import seconds_of
 from bayes_sparse.results.comparison.marginals import Marginals, aligned_marginals
 from bayes_sparse.results.comparison.summary import relevant_terms

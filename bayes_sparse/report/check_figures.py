@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.report.markup import COLOURS, Html, count, picture, row_of, short, table
 from bayes_sparse.report.replicates import band, coverage, ranks, reliability
 from bayes_sparse.results.plots.fits import GREY

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.stats import beta
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.table import features_of
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.results.importance import log_densities
 from bayes_sparse.results.predict.new_rows import columns_at
 from bayes_sparse.results.relevance import unpruned
@@ -111,7 +111,12 @@ def replicates(fit: Fit, X: Any, *, every: bool = False) -> FloatArray:
     eta = np.asarray(columns_at(fit.tree, basis, matrix, column, M) @ w.T).T
     if "offset" in fit.constant and fit.constant["offset"].size == eta.shape[1]:
         eta = eta + fit.constant["offset"].to_numpy()
-    return _observations(likelihood, eta, nuisance, rng)
+    if likelihood.targets in ("two classes", "classes"):
+        raise ValueError(
+            f"Observations of a {likelihood.name} likelihood are classes, and are checked by their probability."
+        )
+    drawn: FloatArray = likelihood.draw(eta, rng, *(values[:, None] for values in nuisance))
+    return drawn
 
 
 def replicates_by_pymc(fit: Fit, model: pm.Model) -> FloatArray:
@@ -156,27 +161,3 @@ def _weights(
         for name in likelihood.nuisance
     ]
     return np.array(column, dtype=np.intp), np.concatenate(parts, axis=1), nuisance
-
-
-def _observations(
-    likelihood: likelihoods.Likelihood, eta: FloatArray, nuisance: list[FloatArray], rng: np.random.Generator
-) -> FloatArray:
-    """One observation a draw and row."""
-    first = nuisance[0][:, None] if nuisance else np.ones((len(eta), 1))
-    match likelihood.name:
-        case "normal":
-            return np.asarray(eta + first * rng.standard_normal(eta.shape))
-        case "student_t":
-            assert isinstance(likelihood, likelihoods.student_t)
-            return np.asarray(eta + first * rng.standard_t(likelihood.nu, eta.shape))
-        case "poisson":
-            return rng.poisson(_rate(eta)).astype(float)
-        case "negative_binomial":
-            return rng.poisson(rng.gamma(np.broadcast_to(first, eta.shape), _rate(eta) / first)).astype(float)
-    raise ValueError(
-        f"Observations of a {likelihood.name} likelihood are classes, and are checked by their probability."
-    )
-
-
-def _rate(eta: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(np.minimum(eta, 40.0)))  # numpy draws no larger counts

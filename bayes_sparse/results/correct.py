@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.fitting.verdict import FitWarning
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.results.diagnose import Diagnosis, is_corrected, judged
 from bayes_sparse.results.importance import Importance, coordinate_draws, importance, log_densities
 from bayes_sparse.trees.moments import with_moments

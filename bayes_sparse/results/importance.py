@@ -14,9 +14,9 @@ from pytensor.compile.maker import function as pytensor_function
 from pytensor.compile.mode import Mode
 from scipy.special import logsumexp
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.priors import Gaussian, Laplace
 from bayes_sparse.inputs.pm_model import read_general, read_model
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["Importance", "coordinate_draws", "importance", "log_densities"]
 

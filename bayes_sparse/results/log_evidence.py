@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import logsumexp
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.results.diagnose import Diagnosis, diagnose
 from bayes_sparse.trees.rung import condition, was_sampled
 

@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from scipy.special import expit, log_expit
 
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs.basis import linear
 from bayes_sparse.models import ARDGaussian
-from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.refits.ladder import ladder
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import unpruned

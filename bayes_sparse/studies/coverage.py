@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
 from bayes_sparse.studies.ranks import band, chi_square, running_share, running_test
 from bayes_sparse.studies.results import write_whole

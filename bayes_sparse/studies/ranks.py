@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, chisquare
 
-from bayes_sparse.problem.design import FloatArray, IntArray
+from bayes_sparse.common.types import FloatArray, IntArray
 
 __all__ = ["BINS", "Band", "band", "chi_square", "running_share", "running_test"]
 

@@ -9,14 +9,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from bayes_sparse.common.storage import quick_enough, small_enough
+from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.evidence.state import Approximation, State
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.gaussian import Primal
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 from bayes_sparse.problem.problem import Problem
 
 __all__ = [
-    "Variables",
     "chain_and_draw",
     "factor_of",
     "in_parts",
@@ -27,8 +26,6 @@ __all__ = [
     "put",
     "put_nuisance",
 ]
-
-type Variables = dict[str, tuple[tuple[str, ...], Any]]
 
 _STEP = 1e-3  # of differences along a nuisance parameter
 _BLOCK = 2**22  # predictors held at once while draws are looked at

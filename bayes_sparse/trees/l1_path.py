@@ -14,12 +14,12 @@ import xarray as xr
 from scipy.linalg import lapack
 
 from bayes_sparse.common.storage import quick_enough, small_enough
+from bayes_sparse.common.types import FloatArray, IntArray, Variables
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Point, Record
-from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.labelled import LabelledProblem
-from bayes_sparse.trees.draws import Variables, chain_and_draw, in_parts, named_draws, of_each_observation
+from bayes_sparse.trees.draws import chain_and_draw, in_parts, named_draws, of_each_observation
 from bayes_sparse.trees.write import assemble, fixed_names, put_fixed
 
 __all__ = ["factor_on_support", "path_tree"]

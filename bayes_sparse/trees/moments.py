@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 
 __all__ = ["with_moments"]
 

@@ -13,10 +13,10 @@ import numpy as np
 import xarray as xr
 
 from bayes_sparse.common.storage import quick_enough, small_enough
+from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.one_step.finish import EigenOutcome
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.labelled import LabelledProblem
-from bayes_sparse.trees.draws import Variables, chain_and_draw, in_parts, of_each_observation, put, put_nuisance
+from bayes_sparse.trees.draws import chain_and_draw, in_parts, of_each_observation, put, put_nuisance
 from bayes_sparse.trees.write import assemble, fixed_names, put_fixed, term_labels
 
 __all__ = ["direction_draws", "eigen_tree", "weights_of_directions"]

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from scipy.linalg import solve_triangular
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 
 __all__ = ["bridge_group"]
 

@@ -16,12 +16,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.inputs.kernel_width import WidthSearch
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.gaussian import Primal
 from bayes_sparse.problem.labelled import LabelledProblem
-from bayes_sparse.trees.draws import Variables, factor_of, posterior_draws
+from bayes_sparse.trees.draws import factor_of, posterior_draws
 
 __all__ = [
     "add",

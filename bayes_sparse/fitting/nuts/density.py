@@ -18,8 +18,8 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
 from bayes_sparse.common.progress import FitProgress
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.sampling import Chains, Density, Sampling, Value
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["counted", "sample_density", "standard_stats"]
 

@@ -22,10 +22,10 @@ from pytensor.configdefaults import config
 from pytensor.graph.replace import graph_replace
 
 from bayes_sparse.common.storage import small_enough
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.fitting.nuts.density import counted, standard_stats
 from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.inference.sampling import Sampling
-from bayes_sparse.problem.design import FloatArray, IntArray
 
 __all__ = ["sample_model"]
 

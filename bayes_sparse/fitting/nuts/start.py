@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from pymc.initial_point import make_initial_point_fn
 from scipy.special import polygamma
 
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.fitting.found import Found
 from bayes_sparse.inference.evidence.state import Outcome
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inputs.named_model import Centred
-from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.draws import factor_of

@@ -13,6 +13,7 @@ from copy import copy
 import numpy as np
 from scipy.linalg import lapack
 
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.evidence.state import (
     Objective,
     Scores,
@@ -21,7 +22,6 @@ from bayes_sparse.inference.evidence.state import (
     precision_curvature,
     precision_slope,
 )
-from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.problem import Problem
 

@@ -11,6 +11,7 @@ from copy import copy
 
 import numpy as np
 
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.evidence.state import (
     Objective,
     Posterior,
@@ -21,7 +22,6 @@ from bayes_sparse.inference.evidence.state import (
     precision_slope,
 )
 from bayes_sparse.problem.classes import AnyProblem
-from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Primal
 from bayes_sparse.problem.problem import Active, Terms
 

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import lapack
 
-from bayes_sparse.inference.evidence.state import Approximation, Outcome, Report, State
+from bayes_sparse.common.types import FloatArray, IntArray, Report
+from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.classes import AnyProblem, ClassProblem
-from bayes_sparse.problem.design import FloatArray, IntArray
 
 __all__ = ["Ascent", "delete_useless", "iterate", "noise_scale", "without"]
 

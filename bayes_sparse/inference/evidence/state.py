@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.problem.design import FloatArray, IntArray
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Dual, Primal, Woodbury
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "Objective",
     "Outcome",
     "Posterior",
-    "Report",
     "Scores",
     "State",
     "Status",
@@ -213,7 +212,6 @@ def precision_curvature(state: State, smoothness: float, b: float) -> FloatArray
     return curvature
 
 
-type Report = Callable[[int, float, int], None]
 type Status = Literal["converged", "max_iterations", "separable", "noise_collapsed", "null", "fixed-point", "jump"]
 
 

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayes_sparse.inference.evidence.state import Report
+from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.l1.path import Path, Point, Record
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["PathOutcome", "PathVariables", "Solution", "all_solutions", "first_solution"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.l1.quadratic import penalised_quadratic
-from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import weighted_gram
 from bayes_sparse.problem.sparse_design import AnyDesign
 

@@ -11,8 +11,8 @@ from scipy.linalg import lapack
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln
 
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.l1.lasso import ColumnStore, Lasso, Spot
-from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import weighted_gram
 from bayes_sparse.problem.problem import Problem
 

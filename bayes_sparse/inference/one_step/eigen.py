@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh, lapack
 
-from bayes_sparse.inference.evidence.state import Report, log_prior
+from bayes_sparse.common.types import FloatArray, Report
+from bayes_sparse.inference.evidence.state import log_prior
 from bayes_sparse.inference.one_step.expansion import Quadratic, expand
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.surfaces import Surface
 

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import minimize, minimize_scalar
 
-from bayes_sparse.inference.evidence.state import Report, log_prior
+from bayes_sparse.common.types import FloatArray, Report
+from bayes_sparse.inference.evidence.state import log_prior
 from bayes_sparse.inference.newton import Peak, climb
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.surfaces import Linear, Look, Surface
 

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.evidence.state import log_prior
 from bayes_sparse.inference.l1.quadratic import climb_l1
 from bayes_sparse.inference.newton import Peak, climb
 from bayes_sparse.inference.one_step.eigen import Eigen, Profile
 from bayes_sparse.inference.one_step.expansion import Quadratic
 from bayes_sparse.inference.priors import Gaussian, Laplace
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.gaussian import Primal
 from bayes_sparse.problem.surfaces import Surface
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 
 __all__ = ["Gaussian", "excess"]
 

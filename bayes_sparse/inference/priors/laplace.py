@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, expit, log_expit, log_ndtr, ndtri_exp, roots_genlaguerre
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.priors.gaussian import excess
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["Laplace"]
 

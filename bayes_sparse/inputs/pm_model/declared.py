@@ -19,9 +19,9 @@ from pymc.distributions.continuous import FlatRV, HalfFlatRV
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.traversal import ancestors
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.pm_model import General, ReadModel, read_general, read_model
 from bayes_sparse.inputs.table import vector_of
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 from bayes_sparse.problem.quadrature import average
 

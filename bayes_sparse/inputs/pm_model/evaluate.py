@@ -21,8 +21,8 @@ from pytensor.scalar import basic as scalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.pm_model.nodes import Var
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["check_weights", "number_of", "observed_variable", "only_observed", "small_function", "value_of"]
 

@@ -15,11 +15,11 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.pm_model.evaluate import small_function
 from bayes_sparse.inputs.pm_model.likelihood import Distribution
 from bayes_sparse.inputs.pm_model.nodes import Var, replaced
 from bayes_sparse.inputs.pm_model.variables import family_of, parameters
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["Forecast", "GeneralForecast", "Simulator", "knows_mean", "simulator"]
 

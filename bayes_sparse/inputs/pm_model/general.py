@@ -11,6 +11,7 @@ import numpy as np
 import pymc as pm
 from numpy.typing import NDArray
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.pm_model.evaluate import check_weights, number_of, only_observed
 from bayes_sparse.inputs.pm_model.flat import FlatLikelihood
 from bayes_sparse.inputs.pm_model.forecast import GeneralForecast
@@ -27,7 +28,6 @@ from bayes_sparse.inputs.pm_model.variables import (
     parameters,
     prior_sd,
 )
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.labelled import WeightBlock
 from bayes_sparse.problem.surfaces.general import GeneralSurface
 

@@ -23,12 +23,12 @@ from pytensor.tensor.random.basic import BernoulliRV, NormalRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import SpecifyShape
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.compiled import Compiled, compile_pointwise
 from bayes_sparse.inputs.pm_model.evaluate import number_of, value_of
 from bayes_sparse.inputs.pm_model.nodes import Var, is_number, reached, replaced, structure_of
 from bayes_sparse.inputs.pm_model.predictor import by_row, not_by_row
 from bayes_sparse.inputs.pm_model.variables import Nuisance, Values, parameters
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["Distribution", "Likelihood", "input_like", "own_density", "probit_density"]
 

@@ -18,9 +18,9 @@ from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.pm_model.evaluate import number_of, value_of
 from bayes_sparse.inputs.pm_model.nodes import Var, is_number, reached
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["by_row", "find_predictor", "not_by_row", "not_linear", "read_columns"]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pymc as pm
 from numpy.typing import NDArray
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.pm_model.evaluate import check_weights, number_of, observed_variable
 from bayes_sparse.inputs.pm_model.forecast import Forecast
 from bayes_sparse.inputs.pm_model.likelihood import Distribution, Likelihood
@@ -28,7 +29,7 @@ from bayes_sparse.inputs.pm_model.variables import (
     parameters,
     prior_sd,
 )
-from bayes_sparse.problem.design import Design, FloatArray
+from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.labelled import WeightBlock
 from bayes_sparse.problem.problem import Problem
 

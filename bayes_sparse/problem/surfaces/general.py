@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import block_diag
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 
 __all__ = ["GeneralSurface"]
 

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import qr
 
-from bayes_sparse.problem.design import Design, FloatArray
+from bayes_sparse.common.types import FloatArray
+from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 
 __all__ = ["Linear"]

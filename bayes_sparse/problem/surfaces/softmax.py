@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.special import log_softmax
 
-from bayes_sparse.problem.design import Design, FloatArray
+from bayes_sparse.common.types import FloatArray
+from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.gaussian import weighted_gram
 from bayes_sparse.problem.sparse_design import AnyDesign
 

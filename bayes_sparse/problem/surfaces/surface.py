@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 
 __all__ = ["Look", "Surface"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import gaussian_kde, norm
 
-from bayes_sparse.problem.design import FloatArray
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.report.markup import (
     COLOURS,
     Html,

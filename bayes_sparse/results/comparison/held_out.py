@@ -10,16 +10,14 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from scipy.special import log_expit, logsumexp
-from scipy.stats import norm
+from scipy.special import logsumexp
 
 from bayes_sparse.common.progress import quiet
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.frames import frame_parts, is_frame
-from bayes_sparse.inputs.named_model import LikelihoodAtData
 from bayes_sparse.inputs.table import features_of, in_words, plain_labels
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.results.comparison.kinds import settings_of
 from bayes_sparse.results.predict.new_rows import columns_at
 from bayes_sparse.results.predict.predict import predict
@@ -65,9 +63,9 @@ def log_scores(tree: xr.DataTree, rows: HeldOut) -> FloatArray:
     if "offset" in tree["constant_data"]:
         raise ValueError("Rows held out from a fit with an offset are not scored, since theirs is not known; use loo.")
     likelihood = likelihoods.from_settings(settings["likelihood"])
-    if likelihood.name in ("bernoulli", "categorical"):
+    if likelihood.targets in ("two classes", "classes"):
         codes = _codes(tree, rows.y)
-        if likelihood.name == "categorical" or "posterior" not in tree.children:
+        if likelihood.targets == "classes" or "posterior" not in tree.children:
             return _of_classes(tree, rows.X, codes)
         return _averaged(tree, settings, likelihood, rows.X, codes.astype(float))
     y = rows.y.astype(float)
@@ -107,19 +105,9 @@ def _averaged(
     scores = []
     for some in np.array_split(np.arange(len(y)), max(1, len(y) * len(w) // _BLOCK)):
         eta = np.asarray(columns_at(tree, basis, matrix[some], column, M) @ w.T).T
-        densities = _densities(likelihood, y[some], eta, theta)
+        densities = likelihood.log_density(y[some], eta, theta)
         scores.append(logsumexp(densities, axis=0) - np.log(len(w)))
     return np.concatenate(scores)
-
-
-def _densities(likelihood: likelihoods.Likelihood, y: FloatArray, eta: FloatArray, theta: FloatArray) -> FloatArray:
-    """Log density of each target (S, n) at predictors (S, n) and logs of nuisance parameters (S, k)."""
-    if likelihood.name == "normal":  # for which, as for two classes, nothing need be compiled
-        return np.asarray(norm.logpdf(y, eta, np.exp(theta)))
-    if likelihood.name == "bernoulli":
-        return np.asarray(log_expit(np.where(y == 1, eta, -eta)))
-    at = LikelihoodAtData(likelihood, y)
-    return np.stack([at(np.ascontiguousarray(one), logs)[0] for one, logs in zip(eta, theta, strict=True)])
 
 
 def _draws(

@@ -14,8 +14,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import likelihoods
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.results.comparison.kinds import settings_of
 from bayes_sparse.results.diagnose import is_corrected
 from bayes_sparse.trees.rung import was_sampled

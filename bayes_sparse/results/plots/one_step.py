@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import xarray as xr
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.priors import Gaussian, Laplace
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE, axes_or_new
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.basis import Basis, rbf
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["augmentation"]
 

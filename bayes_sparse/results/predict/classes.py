@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 from scipy.sparse import issparse
 
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs.likelihoods import categorical
 from bayes_sparse.inputs.table import class_features_of, features_of
-from bayes_sparse.problem.design import FloatArray, IntArray
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
 from bayes_sparse.trees.rung import was_sampled
 

@@ -15,12 +15,12 @@ import pymc as pm
 import xarray as xr
 from scipy.sparse import issparse
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.pm_model.declared import predict_declared
 from bayes_sparse.inputs.table import features_of, vector_of
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.quadrature import average_in_blocks
 from bayes_sparse.results.predict.augment import augmentation
 from bayes_sparse.results.predict.classes import predict_classes
@@ -89,7 +89,7 @@ def predict(
     else:
         mean, variance = _from_draws(tree, basis, matrix, shift, likelihood)
     coords = {dim: rows}
-    if likelihood.name == "bernoulli":
+    if likelihood.targets == "two classes":
         classes = tree["constant_data"]["class"].to_numpy()
         probability = np.stack([1 - mean, mean], axis=1)
         return xr.Dataset(
@@ -131,7 +131,7 @@ def _from_moments(
         train = tree["constant_data"]["X"].to_numpy() if basis.kernel else X
         more, wider = augmentation(tree, basis, X, columns_at(tree, basis, train, column, M), Phi)
         mean, variance = mean + more, variance + wider
-    if likelihood.name == "normal":
+    if likelihood.normal:
         return mean, variance + nuisance[0] ** 2
     return average_in_blocks(lambda eta: likelihood.moments(eta, *nuisance), mean, variance)
 

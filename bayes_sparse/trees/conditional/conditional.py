@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.sampling import Density
-from bayes_sparse.problem.design import FloatArray
 
 __all__ = ["Conditional"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inference.sampling import Density
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.conditional.conditional import Conditional
 from bayes_sparse.trees.one_step import direction_draws, weights_of_directions

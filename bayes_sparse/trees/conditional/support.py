@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.sampling import Density
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.conditional.conditional import Conditional
 from bayes_sparse.trees.draws import named_draws

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.evidence.state import State
 from bayes_sparse.inference.sampling import Density
 from bayes_sparse.problem.classes import ClassProblem
-from bayes_sparse.problem.design import FloatArray
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.conditional.conditional import Conditional
 from bayes_sparse.trees.draws import factor_of, named_draws

@@ -1,0 +1,78 @@
+"""From features to basis functions, one basis a file. Each is a frozen dataclass: its fields are its settings.
+
+`linear` uses the features themselves; `rbf`, `polynomial` and `inner_product` put one kernel on every training row;
+`precomputed` takes the columns as they come; `function` calls a function of yours, stored by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from scipy.sparse import issparse
+
+from bayes_sparse.common import registry
+from bayes_sparse.inputs.basis._common import Basis, check_kernel_size
+from bayes_sparse.inputs.basis.function import function
+from bayes_sparse.inputs.basis.inner_product import inner_product
+from bayes_sparse.inputs.basis.linear import linear
+from bayes_sparse.inputs.basis.polynomial import polynomial
+from bayes_sparse.inputs.basis.precomputed import precomputed
+from bayes_sparse.inputs.basis.rbf import rbf
+
+__all__ = [
+    "Basis",
+    "check_dense",
+    "check_kernel_size",
+    "from_settings",
+    "function",
+    "inner_product",
+    "linear",
+    "polynomial",
+    "precomputed",
+    "rbf",
+    "resolve",
+    "settings",
+]
+
+__getattr__ = registry.by_class_name(__name__)
+
+
+def resolve(basis: str | Basis | Callable[..., Any]) -> Basis:
+    """Turn a name or a function into a basis; a basis stays as it is."""
+    if isinstance(basis, type):
+        basis = basis.__name__
+    if isinstance(basis, str):
+        named = registry.lookup(__name__, basis, "basis", ", or an importable function of yours")
+        if named.needs:
+            raise ValueError(f"The basis {basis!r} needs {named.needs}.")
+        made: Basis = named()
+        return made
+    if isinstance(basis, Basis):
+        return basis
+    if callable(basis):
+        return function(basis)  # type: ignore[arg-type]
+    return resolve(str(basis))  # the error that lists what there is
+
+
+def settings(basis: Basis) -> dict[str, Any]:
+    """Name and fields, for storing."""
+    return {"name": registry.name_of(basis), **asdict(basis)}
+
+
+def from_settings(stored: dict[str, Any]) -> Basis:
+    """Inverse of `settings`."""
+    own = dict(stored)
+    made: Basis = registry.lookup(__name__, own.pop("name"), "basis")(**own)
+    return made
+
+
+def check_dense(X: Any, basis: Basis) -> Any:
+    """Features as they are, refused if they are sparse and the basis functions are not the features themselves."""
+    if issparse(X) and not basis.takes_sparse:
+        raise ValueError(
+            f"The basis {registry.name_of(basis)!r} takes dense rows, and these are sparse: basis='linear' takes them "
+            "as they are, X.toarray() makes them dense."
+        )
+    return X

@@ -1,0 +1,53 @@
+"""The likelihoods that have a name, one a file. Any other one is a `pm.Model` of your own.
+
+Each says which PyMC distribution it is, how the linear predictor enters it, and its mean and variance. A nuisance
+parameter is positive and lives on the log scale: flat there for the evidence methods, a wide log-normal for NUTS.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bayes_sparse.common import registry
+from bayes_sparse.inputs.likelihoods._common import Likelihood, compiled
+from bayes_sparse.inputs.likelihoods.bernoulli import bernoulli
+from bayes_sparse.inputs.likelihoods.categorical import categorical
+from bayes_sparse.inputs.likelihoods.negative_binomial import negative_binomial
+from bayes_sparse.inputs.likelihoods.normal import normal
+from bayes_sparse.inputs.likelihoods.poisson import poisson
+from bayes_sparse.inputs.likelihoods.student_t import student_t
+
+__all__ = [
+    "Likelihood",
+    "bernoulli",
+    "categorical",
+    "compiled",
+    "from_settings",
+    "negative_binomial",
+    "normal",
+    "poisson",
+    "resolve",
+    "student_t",
+]
+
+__getattr__ = registry.by_class_name(__name__)
+
+
+def resolve(likelihood: str | Likelihood) -> Likelihood:
+    """Turn a name into the likelihood it stands for; a likelihood stays as it is."""
+    if isinstance(likelihood, str):
+        named: Likelihood = registry.lookup(__name__, likelihood, "likelihood")()
+        return named
+    if isinstance(likelihood, type) or not isinstance(likelihood, Likelihood):
+        raise TypeError(
+            f"The likelihood must be a name ({', '.join(registry.options(__name__))}) or an object such as "
+            f"bs.likelihoods.normal(), not {likelihood!r}."
+        )
+    return likelihood
+
+
+def from_settings(stored: dict[str, Any]) -> Likelihood:
+    """A likelihood from its stored name and fields."""
+    fields = dict(stored)
+    made: Likelihood = registry.lookup(__name__, fields.pop("name"), "likelihood")(**fields)
+    return made

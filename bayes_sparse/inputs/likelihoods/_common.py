@@ -1,0 +1,97 @@
+"""What the likelihoods share: the face each has, and their log density along the predictor, compiled."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.compiled import Compiled, compile_pointwise
+
+__all__ = ["REACH", "Likelihood", "Targets", "by_draws", "compiled", "rate"]
+
+type Targets = Literal["numbers", "counts", "two classes", "classes"]
+
+REACH = 20.0  # how far a nuisance parameter may move from its start, in logs
+
+
+@runtime_checkable
+class Likelihood(Protocol):
+    """How observations depend on a linear predictor, or on one a class.
+
+    Attributes
+    ----------
+    name : str
+        Its option's name.
+    targets : "numbers", "counts", "two classes" or "classes"
+        What it takes; with "classes" there is one predictor a class.
+    normal : bool
+        Normal around the predictor, with the noise as its only nuisance parameter: then nothing need be approximated.
+    nuisance : tuple of str
+        Names of its nuisance parameters, all positive.
+    scale_free : bool
+        The predictor has no units of its own, as opposed to those of the targets.
+    log_concave : bool
+        Along one predictor.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    name: ClassVar[str]
+    targets: ClassVar[Targets]
+    normal: ClassVar[bool]
+    nuisance: ClassVar[tuple[str, ...]]
+    scale_free: ClassVar[bool]
+    log_concave: ClassVar[bool]
+
+    @property
+    def distribution(self) -> Any:
+        """``distribution(eta, *nuisance)`` gives the PyMC distribution and its arguments."""
+
+    @property
+    def moments(self) -> Any:
+        """``moments(eta, *nuisance)`` gives mean and variance of an observation at a given predictor."""
+
+    @property
+    def draw(self) -> Any:
+        """``draw(eta, rng, *nuisance)`` gives new observations."""
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """Where the search over nuisance parameters starts."""
+
+    def bounds(self, log_start: FloatArray) -> FloatArray:
+        """Box (k, 2) that the logs of the nuisance parameters stay in."""
+
+    def bias_sd(self, y: FloatArray) -> float:
+        """Sd of the wide prior on the bias."""
+
+    def wrong(self, y: FloatArray) -> str | None:
+        """What this likelihood cannot take, in words, or None."""
+
+    def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
+        """Log density of each target at many draws of predictors and of the logs of nuisance parameters."""
+
+
+def compiled(likelihood: Likelihood, derivatives: int = 3) -> Compiled:
+    """``f(eta, y, *log_nuisance) -> [l, l', l'', l''']``, compiled once a process and likelihood."""
+
+    def build() -> tuple[Any, Any, list[Any]]:
+        eta, y = pt.dvector("eta"), pt.dvector("y")
+        logs = [pt.dscalar(f"log_{name}") for name in likelihood.nuisance]
+        distribution, arguments = likelihood.distribution(eta, *(pt.exp(log) for log in logs))
+        return pm.logp(distribution.dist(**arguments), y), eta, [y, *logs]
+
+    return compile_pointwise(("named", likelihood), build, derivatives)
+
+
+def by_draws(likelihood: Likelihood, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
+    """The log density (S, n) by the compiled function, one draw after another."""
+    at = compiled(likelihood)
+    return np.stack([at(np.ascontiguousarray(one), y, *own)[0] for one, own in zip(eta, logs, strict=True)])
+
+
+def rate(eta: FloatArray) -> FloatArray:
+    """The rate of counts; numpy draws none larger."""
+    return np.asarray(np.exp(np.minimum(eta, 40.0)))

@@ -1,0 +1,73 @@
+"""Any number of classes, a predictor each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pymc as pm
+
+from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.likelihoods._common import Targets
+from bayes_sparse.problem.classes import Link, log_probability
+
+__all__ = ["categorical"]
+
+
+@dataclass(frozen=True)
+class categorical:
+    """``y ~ Categorical(softmax(eta))``: any number of classes, a predictor each.
+
+    Attributes
+    ----------
+    link : "softmax" or "one_vs_rest"
+        How predictors become probabilities: by softmax, or, for ``method="one_vs_rest"``, as those of one logistic
+        regression a class, divided by their sum.
+    """
+
+    link: Link = "softmax"
+    name: ClassVar[str] = "categorical"
+    targets: ClassVar[Targets] = "classes"
+    normal: ClassVar[bool] = False
+    nuisance: ClassVar[tuple[str, ...]] = ()
+    scale_free: ClassVar[bool] = True
+    log_concave: ClassVar[bool] = False  # not along one predictor
+
+    def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
+        """PyMC distribution and its arguments."""
+        return pm.Categorical, {"logit_p": eta}
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """No nuisance parameters."""
+        return np.empty(0)
+
+    def bounds(self, log_start: FloatArray) -> FloatArray:
+        """No nuisance parameters."""
+        return np.empty((0, 2))
+
+    def bias_sd(self, y: FloatArray) -> float:
+        """Sd of the wide prior on each class's bias, in logits."""
+        return 10.0
+
+    def log_probability(self, eta: FloatArray) -> FloatArray:
+        """Log-probability of each class, along the last axis."""
+        return log_probability(eta, self.link)
+
+    def wrong(self, y: FloatArray) -> str | None:
+        """What this likelihood cannot take, in words, or None."""
+        return None
+
+    def moments(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Probabilities along the last axis of the predictors, and their variance as indicators."""
+        p = np.exp(self.log_probability(eta))
+        return p, p * (1 - p)
+
+    def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
+        """Log-probability of each target's class at predictors (S, n, classes)."""
+        return np.asarray(self.log_probability(eta)[:, np.arange(len(y)), y.astype(int)])
+
+    def draw(self, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """New observations at predictors (S, n, classes)."""
+        upper = np.exp(self.log_probability(eta)).cumsum(axis=-1)
+        return np.asarray((rng.random((*eta.shape[:-1], 1)) > upper[..., :-1]).sum(axis=-1), dtype=float)

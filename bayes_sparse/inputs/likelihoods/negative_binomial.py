@@ -1,0 +1,62 @@
+"""Counts more spread out than a Poisson's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.likelihoods._common import REACH, Targets, by_draws, rate
+from bayes_sparse.inputs.likelihoods.poisson import poisson
+
+__all__ = ["negative_binomial"]
+
+
+@dataclass(frozen=True)
+class negative_binomial:
+    """``y ~ NegativeBinomial(mu=exp(eta), alpha=dispersion)``: counts more spread out than a Poisson's."""
+
+    name: ClassVar[str] = "negative_binomial"
+    targets: ClassVar[Targets] = "counts"
+    normal: ClassVar[bool] = False
+    nuisance: ClassVar[tuple[str, ...]] = ("dispersion",)
+    scale_free: ClassVar[bool] = True
+    log_concave: ClassVar[bool] = True
+
+    def distribution(self, eta: Any, dispersion: Any) -> tuple[Any, dict[str, Any]]:
+        """PyMC distribution and its arguments."""
+        return pm.NegativeBinomial, {"mu": pt.exp(eta), "alpha": dispersion}
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """Dispersion by the method of moments, within reason."""
+        mean, variance = float(np.mean(y)), float(np.var(y))
+        return np.array([np.clip(mean**2 / max(variance - mean, 1e-12), 0.1, 100.0)])
+
+    def bounds(self, log_start: FloatArray) -> FloatArray:
+        """Box of the log dispersion: counts so little over-dispersed are Poisson's, beyond it rounding errors speak."""
+        return np.stack([log_start - REACH, np.minimum(log_start + REACH, float(np.log(1e5)))], axis=1)
+
+    def bias_sd(self, y: FloatArray) -> float:
+        """Sd of the wide prior on the bias, in logs."""
+        return 10.0
+
+    def wrong(self, y: FloatArray) -> str | None:
+        """What this likelihood cannot take, in words, or None."""
+        return poisson().wrong(y)
+
+    def moments(self, eta: FloatArray, dispersion: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of an observation at a given predictor."""
+        mean = np.exp(eta)
+        return mean, mean + mean**2 / dispersion
+
+    def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
+        """Log-probability of each target (S, n) at predictors (S, n) and logs of the dispersion (S, 1)."""
+        return by_draws(self, y, eta, logs)
+
+    def draw(self, eta: FloatArray, rng: np.random.Generator, dispersion: FloatArray) -> FloatArray:
+        """New observations at predictors (S, n) and dispersions (S, 1)."""
+        return rng.poisson(rng.gamma(np.broadcast_to(dispersion, eta.shape), rate(eta) / dispersion)).astype(float)

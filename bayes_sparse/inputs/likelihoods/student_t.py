@@ -1,0 +1,71 @@
+"""Noise with heavy tails, for regression that does not follow outliers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pymc as pm
+
+from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.likelihoods._common import REACH, Targets, by_draws
+
+__all__ = ["student_t"]
+
+
+@dataclass(frozen=True)
+class student_t:
+    """``y ~ StudentT(nu, eta, sigma)``: regression that does not follow outliers.
+
+    Attributes
+    ----------
+    nu : float
+        Degrees of freedom, kept as given.
+    """
+
+    nu: float = 4.0
+    name: ClassVar[str] = "student_t"
+    targets: ClassVar[Targets] = "numbers"
+    normal: ClassVar[bool] = False
+    nuisance: ClassVar[tuple[str, ...]] = ("sigma",)
+    scale_free: ClassVar[bool] = False
+    log_concave: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not self.nu > 0:
+            raise ValueError(f"student_t needs nu > 0, got {self.nu}.")
+
+    def distribution(self, eta: Any, sigma: Any) -> tuple[Any, dict[str, Any]]:
+        """PyMC distribution and its arguments."""
+        return pm.StudentT, {"nu": np.float64(self.nu), "mu": eta, "sigma": sigma}  # PyTensor rounds a plain float
+
+    def start(self, y: FloatArray) -> FloatArray:
+        """Spread of the targets by their quartiles, which outliers do not move."""
+        low, high = np.percentile(y, [25, 75])
+        return np.array([(high - low) / 1.349 or np.std(y)])
+
+    def bounds(self, log_start: FloatArray) -> FloatArray:
+        """Box of the log noise: below a millionth of the spread of the targets it has collapsed."""
+        return np.stack([log_start + np.log(1e-6), log_start + REACH], axis=1)
+
+    def bias_sd(self, y: FloatArray) -> float:
+        """Sd of the wide prior on the bias."""
+        return 10.0 * float(np.sqrt(np.median(y**2)) or np.sqrt(np.mean(y**2)))
+
+    def wrong(self, y: FloatArray) -> str | None:
+        """What this likelihood cannot take, in words, or None."""
+        return None
+
+    def moments(self, eta: FloatArray, sigma: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of an observation; the variance is infinite for nu <= 2."""
+        scale = self.nu / (self.nu - 2) if self.nu > 2 else np.inf
+        return eta, np.broadcast_to(np.asarray(sigma) ** 2 * scale, eta.shape)
+
+    def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
+        """Log density of each target (S, n) at predictors (S, n) and logs of the scale (S, 1)."""
+        return by_draws(self, y, eta, logs)
+
+    def draw(self, eta: FloatArray, rng: np.random.Generator, sigma: FloatArray) -> FloatArray:
+        """New observations (S, n) at predictors (S, n) and scales (S, 1)."""
+        return np.asarray(eta + sigma * rng.standard_t(self.nu, eta.shape))
