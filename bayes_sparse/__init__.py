@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging as _logging
 
 from bayes_sparse import datasets, methods, models
+from bayes_sparse.common.registry import shown_as as _shown_as
 from bayes_sparse.common.warnings import FitWarning
 from bayes_sparse.fitting.fit import fit
+from bayes_sparse.fitting.grid import methods_grid as _methods_grid
+from bayes_sparse.fitting.grid import models_grid as _models_grid
 from bayes_sparse.inputs import basis, likelihoods
 from bayes_sparse.refits.ladder import ladder
 from bayes_sparse.refits.refit_plots import plot_selection, plot_sensitivity
@@ -62,6 +65,9 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_shown_as(models, _models_grid)
+_shown_as(methods, _methods_grid)
 
 _log = _logging.getLogger(__name__)
 if not _log.handlers:  # messages to a person at a terminal; an application that configures logging overrides this

@@ -6,6 +6,7 @@ which variable is the sparse one.
 
 from __future__ import annotations
 
+from bayes_sparse.common import registry
 from bayes_sparse.inputs.pm_model.declared import Declared
 from bayes_sparse.models.ard_gaussian import ARDGaussian
 from bayes_sparse.models.gaussian_eigen import GaussianEigen
@@ -14,3 +15,5 @@ from bayes_sparse.models.laplace_eigen import LaplaceEigen
 from bayes_sparse.models.student_multinomial import StudentMultinomial
 
 __all__ = ["ARDGaussian", "Declared", "GaussianEigen", "JeffreysLaplace", "LaplaceEigen", "StudentMultinomial"]
+
+__getattr__ = registry.by_class_name(__name__)

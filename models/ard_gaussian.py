@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import pymc as pm
 
+from bayes_sparse.common.types import Hyper
 from bayes_sparse.inputs.named_model import Centred, bias_sd, named_problem, normal_weights, observe, standardised
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.models.student_multinomial import StudentMultinomial
@@ -35,22 +36,28 @@ class ARDGaussian:
     ----------
     bias_sd : float, optional
         Sd of the bias's normal prior; None for ten times the size of the targets (of 1 for a link function).
+    hyper : (float, float), optional
+        Shape and rate of the Gamma prior on precisions; None for a flat one in evidence methods and a proper one, see
+        `proper_hyper`, in NUTS.
     """
 
     bias_sd: float | None = None
+    hyper: Hyper | None = None
 
     default_method: ClassVar[str] = "sequential"
     prior: ClassVar[str] = "gaussian"
+    likelihood: ClassVar[str | None] = None
+    default_hyper: ClassVar[Hyper | None] = None
     coordinates: ClassVar[str] = "weights"
     expansion: ClassVar[str] = "ridge"
     # Cauchy weights of scale 0.1 in the units of standardised columns: heavy tails, most mass near zero, and proper.
-    proper_hyper: ClassVar[tuple[float, float]] = (0.5, 0.005)
+    proper_hyper: ClassVar[Hyper | None] = (0.5, 0.005)
 
     def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
         return named_problem(data, "ard_gaussian", self.bias_sd)
 
-    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
+    def declare(self, data: Prepared, hyper: Hyper, *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.
 
         Parameters

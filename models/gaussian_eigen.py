@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayes_sparse.common.types import Hyper
 from bayes_sparse.inputs.named_model import Centred, named_problem, scaled
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.models._eigen import declare_eigen, directions_of
@@ -28,23 +29,29 @@ class GaussianEigen:
     ----------
     bias_sd, expansion, directions
         As for `LaplaceEigen`.
+    hyper : (float, float), optional
+        Shape and rate of the Gamma prior on precisions; None for a flat one in evidence methods and a proper one, see
+        `proper_hyper`, in NUTS.
     """
 
     bias_sd: float | None = None
     expansion: Any = "ridge"
     directions: int | None = None
+    hyper: Hyper | None = None
 
     default_method: ClassVar[str] = "revm"
     prior: ClassVar[str] = "gaussian"
+    likelihood: ClassVar[str | None] = None
+    default_hyper: ClassVar[Hyper | None] = None
     coordinates: ClassVar[str] = "eigen"
     # A Cauchy prior of scale 1 in units of the likelihood's own sd along a direction: heavy tails, and proper.
-    proper_hyper: ClassVar[tuple[float, float]] = (0.5, 0.5)
+    proper_hyper: ClassVar[Hyper | None] = (0.5, 0.5)
 
     def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
         return named_problem(data, "gaussian_eigen", self.bias_sd)
 
-    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
+    def declare(self, data: Prepared, hyper: Hyper, *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it; parameters as for `LaplaceEigen.declare`."""
         h, Q = directions_of(self.problem(data), self.expansion, self.directions)
 

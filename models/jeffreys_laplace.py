@@ -24,7 +24,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayes_sparse.inputs.named_model import bias_sd, kept_precision, named_problem, observe, standardised
+from bayes_sparse.common.types import Hyper
+from bayes_sparse.inputs.named_model import Centred, bias_sd, kept_precision, named_problem, observe, standardised
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.labelled import LabelledProblem
 
@@ -53,7 +54,11 @@ class JeffreysLaplace:
     default_method: ClassVar[str] = "reweighted"
     prior: ClassVar[str] = "jeffreys"
     coordinates: ClassVar[str] = "weights"
-    proper_hyper: ClassVar[tuple[float, float] | None] = None
+    expansion: ClassVar[str] = "ridge"
+    likelihood: ClassVar[str | None] = None
+    hyper: ClassVar[Hyper | None] = None
+    default_hyper: ClassVar[Hyper | None] = None
+    proper_hyper: ClassVar[Hyper | None] = None
 
     def __post_init__(self) -> None:
         if self.bounds is None:
@@ -75,7 +80,7 @@ class JeffreysLaplace:
             )
         return named_problem(data, "jeffreys_laplace", np.inf if self.bias_sd is None else self.bias_sd)
 
-    def declare(self, data: Prepared, hyper: None = None, *, centred: bool = True) -> pm.Model:
+    def declare(self, data: Prepared, hyper: Hyper | None = None, *, centred: Centred = True) -> pm.Model:
         """The proper neighbour as PyMC sees it.
 
         Parameters

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pymc as pm
 
+from bayes_sparse.common.types import Hyper
 from bayes_sparse.inputs.named_model import Centred, named_problem, scaled
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.models._eigen import declare_eigen, directions_of
@@ -43,23 +44,29 @@ class LaplaceEigen:
         Where the Hessian is taken: see `bayes_sparse.methods.REVM`.
     directions : int, optional
         Declare at most so many directions to NUTS, the most curved ones; None for all.
+    hyper : (float, float), optional
+        Shape and rate of the Gamma prior on precisions; None for a flat one in evidence methods and a proper one, see
+        `proper_hyper`, in NUTS.
     """
 
     bias_sd: float | None = None
     expansion: Any = "ridge"
     directions: int | None = None
+    hyper: Hyper | None = None
 
     default_method: ClassVar[str] = "revm"
     prior: ClassVar[str] = "laplace"
+    likelihood: ClassVar[str | None] = None
+    default_hyper: ClassVar[Hyper | None] = None
     coordinates: ClassVar[str] = "eigen"
     # In units of the likelihood's own sd along a direction half of the prior's mass is within 1: heavy-tailed, proper.
-    proper_hyper: ClassVar[tuple[float, float]] = (1.0, 0.5)
+    proper_hyper: ClassVar[Hyper | None] = (1.0, 0.5)
 
     def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
         return named_problem(data, "laplace_eigen", self.bias_sd)
 
-    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
+    def declare(self, data: Prepared, hyper: Hyper, *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.
 
         Parameters

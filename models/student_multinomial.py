@@ -21,6 +21,7 @@ from typing import ClassVar
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayes_sparse.common.types import Hyper
 from bayes_sparse.inputs.named_model import (
     Centred,
     bias_sd,
@@ -45,25 +46,29 @@ class StudentMultinomial:
     ----------
     bias_sd : float, optional
         Sd of the biases' normal prior; None for 10.
+    hyper : (float, float), optional
+        Shape and rate of the Gamma prior on precisions; None for a flat one in evidence methods and a proper one, see
+        `proper_hyper`, in NUTS.
     """
 
     bias_sd: float | None = None
+    hyper: Hyper | None = None
 
     default_method: ClassVar[str] = "mackay"
     prior: ClassVar[str] = "gaussian"
     coordinates: ClassVar[str] = "weights"
     expansion: ClassVar[str] = "ridge"
-    likelihood: ClassVar[str] = "categorical"
+    likelihood: ClassVar[str | None] = "categorical"
     # Student-t weights of two degrees of freedom and scale 0.3 in the units of standardised columns. It errs less than
     # the improper limit (digits, ten splits: 4.5% against 5.8%, at equal log loss), and is what NUTS samples too.
-    default_hyper: ClassVar[tuple[float, float]] = (1.0, 0.1)
-    proper_hyper: ClassVar[tuple[float, float]] = (1.0, 0.1)
+    default_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
+    proper_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
 
     def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
         return named_problem(data, "student_multinomial", self.bias_sd)
 
-    def declare(self, data: Prepared, hyper: tuple[float, float], *, centred: Centred = False) -> pm.Model:
+    def declare(self, data: Prepared, hyper: Hyper, *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.
 
         Parameters

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["count", "positive"]
+__all__ = ["check_search", "count", "positive"]
 
 
 def count(name: str, value: Any, least: int) -> int:
@@ -22,6 +22,14 @@ def positive(name: str, value: Any, below: float = np.inf) -> float:
         upper = "" if np.isinf(below) else f" below {below:g}"
         raise ValueError(f"`{name}` must be a positive number{upper}, got {value!r}.")
     return float(value)
+
+
+def check_search(max_iterations: Any, tolerance: Any = None) -> None:
+    """Refuse limits of a search that are no limits; None is left to the method."""
+    if max_iterations is not None:
+        count("max_iterations", max_iterations, 1)
+    if tolerance is not None and not (_is_number(tolerance) and tolerance > 0):
+        raise ValueError(f"`tolerance` must be positive (in nats), got {tolerance}.")
 
 
 def _is_number(value: Any) -> bool:

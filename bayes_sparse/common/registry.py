@@ -28,7 +28,10 @@ def lookup(package: str, name: str, kind: str, more: str = "") -> Any:
     if name not in known:
         raise ValueError(f"There is no {kind} {name!r}; there are {', '.join(known)}{more}.{did_you_mean(name, known)}")
     module = importlib.import_module(f"{package}.{name}")
-    return getattr(module, module.__all__[0])
+    choice = getattr(module, module.__all__[0])
+    if module.__all__[0] == name:  # importing a file makes it an attribute of its package, in the place of the choice
+        setattr(importlib.import_module(package), name, choice)
+    return choice
 
 
 def did_you_mean(name: object, known: list[str]) -> str:

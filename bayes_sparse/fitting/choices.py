@@ -9,171 +9,173 @@ import numpy as np
 import pymc as pm
 
 from bayes_sparse.common import registry
-from bayes_sparse.common.checks import count
-from bayes_sparse.inference.one_step.finish import Prior
-from bayes_sparse.inference.priors import Gaussian, Laplace
+from bayes_sparse.common.types import Hyper
+from bayes_sparse.fitting.families import family_of
+from bayes_sparse.inference.method import EvidenceMethod, Method
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.likelihoods import Likelihood
+from bayes_sparse.inputs.model import Model, NamedModel
+from bayes_sparse.inputs.pm_model.declared import Declared
 from bayes_sparse.methods.nuts import NUTS
-from bayes_sparse.models import Declared
 
 __all__ = [
-    "PRIORS",
-    "check_choices",
+    "check_fits",
+    "check_method",
     "checked_hyper",
+    "choose",
     "choose_likelihood",
     "choose_method",
     "choose_model",
-    "default_hyper",
-    "with_settings",
+    "hyper_in_force",
+    "methods_for",
 ]
 
-_FINDS = {
-    "evidence": "the precisions of a {} prior on the weights themselves",
-    "one_step": "the precisions of a {} prior on eigen-coordinates",
-    "path": "the common scale of Laplace priors on the weights",
-}
-PRIORS: dict[str, Prior] = {"gaussian": Gaussian(), "laplace": Laplace()}
+_OPTIONAL = {"hyper", "max_iterations", "tolerance", "sample_kwargs"}  # None is the same as not given
+_OF_A_SEARCH = {"max_iterations", "tolerance"}
+_MODELS, _METHODS = "bayes_sparse.models", "bayes_sparse.methods"
+_PRIORS = "bayes_sparse.inference.priors"
+_WITHOUT_PRECISIONS = (
+    "`hyper` is the Gamma prior of precisions, which this model has none of; leave it out (bounds=(lo, hi) confines "
+    "lambda)."
+)
 
 
-def choose_model(model: str | Any | pm.Model) -> Any:
+def choose(
+    model: str | Model | pm.Model, method: str | Method, likelihood: str | Likelihood, settings: dict[str, Any]
+) -> tuple[Model, Method]:
+    """Model and method with the settings given by name, each to the one that has it; all of it checked."""
+    chosen = choose_model(model)
+    given = {name: value for name, value in settings.items() if not (value is None and name in _OPTIONAL)}
+    hyper = checked_hyper(given.pop("hyper", chosen.hyper))
+    if hyper is not None and "hyper" not in _settings_of(chosen):
+        raise ValueError(_WITHOUT_PRECISIONS)
+    chosen_method = choose_method(method, chosen, hyper, likelihood)
+    if isinstance(chosen_method, NUTS):
+        start = choose_method(chosen_method.start, chosen, hyper, likelihood)
+        given, of_start = _divided(given, _settings_of(start) - _settings_of(chosen_method) - _OF_A_SEARCH)
+        if of_start:  # else the name stays a name: with a proper hyper-prior "evidence" is another method
+            chosen_method = replace(chosen_method, start=replace(start, **of_start))
+    chosen, chosen_method = _with_settings(chosen, chosen_method, given)
+    chosen = chosen if hyper is None else replace(chosen, hyper=hyper)
+    check_method(chosen_method, chosen)
+    return chosen, chosen_method
+
+
+def choose_model(model: str | Model | pm.Model) -> Model:
     """The model object behind a name, an object or a `pm.Model`."""
-    chosen: Any = Declared(model) if isinstance(model, pm.Model) else model
-    if isinstance(model, str):
-        chosen = registry.lookup("bayes_sparse.models", model, "model")()
-    if isinstance(chosen, type) or not (isinstance(chosen, Declared) or hasattr(chosen, "problem")):
+    if isinstance(model, pm.Model):
+        return Declared(model)
+    if isinstance(model, Declared):
+        known = [*registry.options(_PRIORS), "jeffreys"]
+        if model.prior not in known:
+            raise ValueError(
+                f"There is no prior {model.prior!r} for a model of your own; there are {', '.join(known)}."
+                f"{registry.did_you_mean(model.prior, known)}"
+            )
+        return model
+    chosen: Any = registry.lookup(_MODELS, model, "model")() if isinstance(model, str) else model
+    if isinstance(chosen, type) or not isinstance(chosen, NamedModel):
         raise TypeError(
-            f"The model must be a name ({', '.join(registry.options('bayes_sparse.models'))}), an object of "
+            f"The model must be a name ({', '.join(registry.options(_MODELS))}), an object of "
             f"bayes_sparse.models or a pm.Model, not {chosen!r}."
         )
     return chosen
 
 
-def choose_likelihood(model: Any, likelihood: str | Likelihood, method: Any) -> str | Likelihood:
+def choose_method(
+    method: str | Method, model: Model, hyper: Hyper | None, likelihood: str | Likelihood = "auto"
+) -> Method:
+    """The method object behind a name or an object."""
+    # With several classes the sequential search ends in poorer optima, and slowly.
+    bound = (hyper is not None and hyper[1] > 0) or _has_classes(likelihood)
+    if isinstance(method, str) and method == "evidence":
+        method = "mackay" if bound and model.default_method == "sequential" else model.default_method
+    chosen: Any = registry.lookup(_METHODS, method, "method")() if isinstance(method, str) else method
+    if isinstance(chosen, type) or not callable(chosen):
+        raise TypeError(
+            f"The method must be a name ({', '.join(registry.options(_METHODS))}) or an object of "
+            f"bayes_sparse.methods, not {chosen!r}."
+        )
+    made: Method = chosen
+    return made
+
+
+def choose_likelihood(model: Model, likelihood: str | Likelihood, method: Method) -> str | Likelihood:
     """The likelihood asked for, or the only one that the model has; linked as the method does it."""
-    only = getattr(model, "likelihood", None)
+    only = model.likelihood
     if only is not None and likelihood == "auto":
         likelihood = only
     if only is not None and likelihoods.resolve(likelihood).name != only:
         raise ValueError(f"This model has a {only} likelihood only; leave out `likelihood`, or fit 'ard_gaussian'.")
-    link = getattr(method, "link", None)
-    if link is None:
+    if not isinstance(method, EvidenceMethod) or method.link == "softmax":
         return likelihood
-    if not _is_categorical(likelihood):
+    if not _has_classes(likelihood):
         raise ValueError(
             f"method={registry.name_of(method)!r} is for several classes: fit 'student_multinomial', or give "
             "likelihood='categorical'."
         )
-    return likelihoods.categorical(link=link)
+    return likelihoods.categorical(link=method.link)
 
 
-def _is_categorical(likelihood: str | Likelihood) -> bool:
-    return likelihood == "categorical" or isinstance(likelihood, likelihoods.categorical)
+def _has_classes(likelihood: str | Likelihood) -> bool:
+    return likelihood != "auto" and likelihoods.resolve(likelihood).targets == "classes"
 
 
-def choose_method(
-    method: str | Any, model: Any, hyper: tuple[float, float] | None, likelihood: str | Likelihood = "auto"
-) -> Any:
-    """The method object behind a name or an object."""
-    # With several classes the sequential search ends in poorer optima, and slowly.
-    bound = (hyper is not None and hyper[1] > 0) or _is_categorical(likelihood)
-    if isinstance(method, str) and method == "evidence":
-        method = "mackay" if bound and model.default_method == "sequential" else model.default_method
-    chosen = registry.lookup("bayes_sparse.methods", method, "method")() if isinstance(method, str) else method
-    if isinstance(chosen, type) or not callable(chosen):
-        raise TypeError(
-            f"The method must be a name ({', '.join(registry.options('bayes_sparse.methods'))}) or an object of "
-            f"bayes_sparse.methods, not {chosen!r}."
-        )
-    return chosen
-
-
-def default_hyper(
-    model: Any, method: Any, hyper: tuple[float, float] | None, *, kernel: bool
-) -> tuple[float, float] | None:
+def hyper_in_force(model: Model, method: Method, *, kernel: bool) -> Hyper | None:
     """The hyper-prior asked for, or the model's own where the method can use it; None for the flat one.
 
-    Rivals that glue binary machines together have the flat one, and so have kernels on the rows, of which a proper
-    prior would keep most: neighbours say the same, and none of them is missed.
+    Kernels on the rows have the flat one: of them a proper prior would keep most, for neighbours say the same, and none
+    of them is missed.
     """
-    unfit = isinstance(method, NUTS) or method.needs_flat_hyper or hasattr(method, "link") or kernel
-    if hyper is not None or unfit:
-        return hyper
-    return getattr(model, "default_hyper", None)
+    if model.hyper is not None or kernel or not family_of(method).uses_default(method):
+        return model.hyper
+    return model.default_hyper
 
 
-def check_choices(model: Any, method: Any, hyper: tuple[float, float] | None) -> None:
+def check_method(method: Method, model: Model) -> None:
     """Refuse a method that cannot fit the model, or cannot use the hyper-prior."""
-    if hyper is not None and (model.proper_hyper is None or getattr(method, "family", "") == "path"):
-        raise ValueError(
-            "`hyper` is the Gamma prior of precisions, which this model has none of; leave it out "
-            "(bounds=(lo, hi) confines lambda)."
-        )
     if isinstance(method, NUTS):
-        if hyper is not None and not method.condition and not (hyper[0] > 0 and hyper[1] > 0):
-            a, b = model.proper_hyper
-            raise ValueError(
-                f"hyper={hyper} is an improper prior: the posterior under NUTS would be improper too; a proper "
-                f"neighbour is hyper=({a:g}, {b:g})."
-            )
+        _check_proper(method, model)
         return
-    _check_prior(method, model)
-    if hyper is not None and hyper[0] > 0 and hyper[1] == 0:
-        raise ValueError(
-            f"hyper={hyper} drives every precision to infinity; give b > 0 too, or hyper=None for a flat one."
-        )
-    if hyper is not None and hyper[1] > 0 and method.needs_flat_hyper:
-        other = "leave out `hyper`" if method.family == "one_step" else "use method='mackay' or 'em'"
-        raise ValueError(
-            f"The method {registry.name_of(method)!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no "
-            f"precision is ever infinite, so there is nothing to add or delete; {other}."
-        )
+    if model.hyper is not None and model.prior == "jeffreys":
+        raise ValueError(_WITHOUT_PRECISIONS)
+    check_fits(method, model)
+    if model.hyper is not None:
+        family_of(method).check_hyper(method, model.hyper)
 
 
-def _check_prior(method: Any, model: Any) -> None:
+def check_fits(method: Method, model: Model) -> None:
     """Refuse a method that does not know the model's prior or its coordinates."""
-    if fits(method, model):
+    family = family_of(method)
+    if not family.fits(method, model):
+        finds = family.finds.format(" or ".join(method.priors or registry.options(_PRIORS)))
+        where = " on eigen-coordinates" if model.coordinates == "eigen" else ""
+        raise ValueError(
+            f"The method {registry.name_of(method)!r} finds {finds}; a {model.prior} prior{where} is fitted by "
+            f"method={', '.join(map(repr, methods_for(model)))}, or sampled by method='nuts'."
+        )
+
+
+def methods_for(model: Model) -> list[str]:
+    """Names of the methods that fit a model."""
+    made = {name: registry.lookup(_METHODS, name, "method")() for name in registry.options(_METHODS)}
+    evidence = {name: method for name, method in made.items() if not isinstance(method, NUTS)}
+    return [name for name, method in evidence.items() if family_of(method).fits(method, model)]
+
+
+def _check_proper(method: NUTS, model: Model) -> None:
+    hyper = model.hyper
+    if hyper is None or method.condition or (hyper[0] > 0 and hyper[1] > 0):
         return
-    names = [name for name in registry.options("bayes_sparse.methods") if name != "nuts"]
-    able = [name for name in names if fits(registry.lookup("bayes_sparse.methods", name, "method"), model)]
-    finds = _FINDS[method.family].format(" or ".join(method.priors))
-    where = " on eigen-coordinates" if model.coordinates == "eigen" else ""
+    assert model.proper_hyper is not None
+    a, b = model.proper_hyper
     raise ValueError(
-        f"The method {registry.name_of(method)!r} finds {finds}; a {model.prior} prior{where} is fitted by "
-        f"method={', '.join(map(repr, able))}, or sampled by method='nuts'."
+        f"hyper={hyper} is an improper prior: the posterior under NUTS would be improper too; a proper "
+        f"neighbour is hyper=({a:g}, {b:g})."
     )
 
 
-def fits(method: Any, model: Any) -> bool:
-    """Whether a method knows the model's prior and its coordinates."""
-    return model.prior in method.priors and (model.coordinates == "weights" or method.family == "one_step")
-
-
-def with_settings(
-    model: Any, method: Any, settings: dict[str, Any], limits: dict[str, int | float | None]
-) -> tuple[Any, Any]:
-    """Model and method with the settings given by name, each to the one that has it."""
-    known = {field.name for field in fields(method)}
-    given = {name: value for name, value in limits.items() if value is not None}
-    if "max_iterations" in given:
-        given["max_iterations"] = count("max_iterations", given["max_iterations"], 1)
-    if "tolerance" in given and not given["tolerance"] > 0:
-        raise ValueError(f"`tolerance` must be positive (in nats), got {given['tolerance']}.")
-    if isinstance(method, NUTS) and given:
-        raise ValueError("NUTS has draws and chains, not iterations: leave out max_iterations and tolerance.")
-    of_method = {name: value for name, value in (given | settings).items() if name in known}
-    of_model = {name: value for name, value in settings.items() if name not in known}
-    own = {field.name for field in fields(model)} - {"model", "weights"}
-    unknown = [name for name in (given | of_model) if name not in known | own]
-    if unknown:
-        raise TypeError(
-            f"Neither the method {registry.name_of(method)!r} nor the model has a setting {unknown[0]!r}; the method "
-            f"has {', '.join(sorted(known)) or 'none'}, the model {', '.join(sorted(own)) or 'none'}."
-        )
-    return (replace(model, **of_model) if of_model else model), (replace(method, **of_method) if of_method else method)
-
-
-def checked_hyper(hyper: tuple[float, float] | None) -> tuple[float, float] | None:
+def checked_hyper(hyper: Any) -> Hyper | None:
     """The hyper-prior as two floats, or None."""
     if hyper is None:
         return None
@@ -184,3 +186,50 @@ def checked_hyper(hyper: tuple[float, float] | None) -> tuple[float, float] | No
     if not (np.isfinite([a, b]).all() and a >= 0 and b >= 0):
         raise ValueError(f"`hyper` needs a >= 0 and b >= 0, got ({a:g}, {b:g}).")
     return a, b
+
+
+def _with_settings(model: Model, method: Method, given: dict[str, Any]) -> tuple[Model, Method]:
+    """Model and method with the settings given by name."""
+    of_method, own = _settings_of(method), _settings_of(model)
+    given = _without_others(method, given)
+    unknown = [name for name in given if name not in of_method | own]
+    if unknown:
+        raise TypeError(
+            f"Neither the method {registry.name_of(method)!r} nor the model has a setting {unknown[0]!r}; the method "
+            f"has {', '.join(sorted(of_method)) or 'none'}, the model {', '.join(sorted(own)) or 'none'}."
+            f"{registry.did_you_mean(unknown[0], [*of_method, *own, *_OF_FIT])}"
+        )
+    given, mine = _divided(given, of_method)
+    return (replace(model, **given) if given else model), (replace(method, **mine) if mine else method)
+
+
+_OF_FIT = ("method", "target", "likelihood", "basis", "keep", "weights", "offset", "draws", "chains", "random_seed")
+
+
+def _without_others(method: Method, given: dict[str, Any]) -> dict[str, Any]:
+    """Settings less those that mean something to other methods only, and do no harm here; refused if they do."""
+    known, given = _settings_of(method), dict(given)
+    if "sample_kwargs" not in known:
+        given.pop("sample_kwargs", None)  # of a sampler; a ladder hands them to all its rungs
+    if "smoothness" in given and "smoothness" not in known:
+        smoothness = given.pop("smoothness")
+        if smoothness not in ("auto", 0) and not isinstance(method, NUTS):
+            raise ValueError(
+                "A Laplace prior of common scale has no price a degree of freedom: leave out `smoothness`."
+            )
+    if isinstance(method, NUTS) and _OF_A_SEARCH & set(given):
+        raise ValueError("NUTS has draws and chains, not iterations: leave out max_iterations and tolerance.")
+    return given
+
+
+def _settings_of(choice: Model | Method) -> set[str]:
+    """Names of the settings of a model or method; what a `Declared` is made of is none."""
+    return {field.name for field in fields(choice)} - ({"model", "weights"} if isinstance(choice, Declared) else set())
+
+
+def _divided(given: dict[str, Any], names: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Those not among some names, and those among them."""
+    return (
+        {name: value for name, value in given.items() if name not in names},
+        {name: value for name, value in given.items() if name in names},
+    )

@@ -10,57 +10,45 @@ import pymc as pm
 import xarray as xr
 
 from bayes_sparse.common.checks import count
-from bayes_sparse.common.progress import FitProgress
-from bayes_sparse.common.warnings import tell
 from bayes_sparse.fitting.choices import (
-    check_choices,
-    checked_hyper,
+    check_fits,
+    check_method,
+    choose,
     choose_likelihood,
     choose_method,
-    choose_model,
-    default_hyper,
-    with_settings,
+    hyper_in_force,
 )
-from bayes_sparse.fitting.found import find
-from bayes_sparse.fitting.nuts.at_alpha import conditional_tree
-from bayes_sparse.fitting.nuts.whole import full_of_declared, full_tree
-from bayes_sparse.fitting.run import rate
+from bayes_sparse.fitting.families import Found, Task, family_of, find
+from bayes_sparse.fitting.nuts.at_alpha import sample_at_alpha
+from bayes_sparse.fitting.nuts.whole import sample_whole
+from bayes_sparse.fitting.readings import NamedReading, Reading, named_reading, reading_of, with_width_found
+from bayes_sparse.inference.method import Method
 from bayes_sparse.inference.sampling import Sampling
 from bayes_sparse.inputs import basis as bases
-from bayes_sparse.inputs import kernel_width as widths
+from bayes_sparse.inputs import kernel_width
 from bayes_sparse.inputs.basis import Basis
 from bayes_sparse.inputs.likelihoods import Likelihood
-from bayes_sparse.inputs.pm_model.declared import declared_problem
-from bayes_sparse.inputs.prepare import prepare
+from bayes_sparse.inputs.model import Handed, Model
 from bayes_sparse.methods.nuts import NUTS
-from bayes_sparse.models import Declared
-from bayes_sparse.problem.duplicate_columns import duplicate_columns, in_words
-from bayes_sparse.problem.labelled import LabelledProblem
-from bayes_sparse.trees.write import with_width
 
 __all__ = ["fit"]
 
 
 def fit(
-    model: str | Any | pm.Model,
+    model: str | Model | pm.Model,
     data: Any = None,
     *,
-    method: str | Any = "evidence",
+    method: str | Method = "evidence",
     target: str | None = None,
     likelihood: str | Likelihood = "auto",
     basis: str | Basis | Callable[..., Any] = "linear",
-    hyper: tuple[float, float] | None = None,
-    smoothness: str | float = "auto",
     keep: str | Sequence[str] | None = None,
     weights: Any = None,
     offset: Any = None,
     draws: int = 1000,
     chains: int = 4,
-    max_iterations: int | None = None,
-    tolerance: float | None = None,
     random_seed: int | None = None,
     progressbar: bool = True,
-    sample_kwargs: dict[str, Any] | None = None,
     **settings: Any,
 ) -> xr.DataTree:
     """Fit a sparse Bayesian model.
@@ -87,12 +75,6 @@ def fit(
         ``"student_t"``, ``"bernoulli"``, ``"poisson"``, ``"negative_binomial"``, ``"categorical"``.
     basis : str, basis or callable
         ``"linear"``, ``bs.basis.rbf(width=...)``, ``bs.basis.polynomial()`` ..., or an importable function.
-    hyper : (float, float), optional
-        Shape and rate of the Gamma prior on precisions. None: flat (0, 0) for evidence methods, a proper neighbour for
-        NUTS; for ``"student_multinomial"`` without kernels (1, 0.1) for both.
-    smoothness : "auto" or float
-        Cost of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
-        stay rare (0 for one-step methods); 0 is the pure method.
     keep : str or sequence of str, optional
         Basis functions never pruned.
     weights : array or column name, optional
@@ -101,17 +83,17 @@ def fit(
         Known part of the linear predictor.
     draws, chains : int
         Posterior draws a chain; ``draws=0`` skips them for evidence methods.
-    max_iterations, tolerance : optional
-        Of the search; None for the method's own.
     random_seed : int, optional
         Makes draws reproducible.
     progressbar : bool
         Show progress on anything that takes longer than a second.
-    sample_kwargs : dict, optional
-        Passed to the sampler by ``method="nuts"``.
     **settings
-        Any other setting of the method or of the model by name: ``expansion="evidence"``, ``lam=2.0``,
-        ``all_points=True``, ``bias_sd=5.0`` ...
+        Settings of the model or of the method by name. Of models: ``hyper``, the shape and rate (a, b) of the Gamma
+        prior on precisions (flat for evidence methods and a proper neighbour for NUTS where none is given; for
+        ``"student_multinomial"`` without kernels (1, 0.1) for both), ``bias_sd`` ... Of evidence methods:
+        ``smoothness``, the cost of a degree of freedom in nats, ``max_iterations``, ``tolerance``, ``approximation``;
+        ``expansion="evidence"``, ``lam=2.0``, ``all_points=True`` ... Of NUTS: ``tune``, ``target_accept``,
+        ``sampler``, ``sample_kwargs`` ... Print `bs.methods` and `bs.models` to see what there is.
 
     Returns
     -------
@@ -127,89 +109,46 @@ def fit(
     >>> int(tree["evidence"]["relevant"].sum())
     3
     """
-    hyper = checked_hyper(hyper)
     draws, chains = count("draws", draws, 0), count("chains", chains, 1)
-    chosen_model = choose_model(model)
-    own = isinstance(chosen_model, Declared)
-    limits = {"max_iterations": max_iterations, "tolerance": tolerance}
-    chosen_model, chosen = with_settings(
-        chosen_model, choose_method(method, chosen_model, hyper, likelihood), settings, limits
-    )
-    check_choices(chosen_model, chosen, hyper)
-    hyper = default_hyper(chosen_model, chosen, hyper, kernel=bases.resolve(basis).kernel)
-    likelihood = choose_likelihood(chosen_model, likelihood, chosen)
-    if own and not (target is keep is offset is None and basis == "linear" and likelihood == "auto"):
-        raise ValueError(
-            "A pm.Model of your own says its target, likelihood, basis and offset itself; leave out target, "
-            "likelihood, basis, keep and offset."
+    chosen, chosen_method = choose(model, method, likelihood, settings)
+    likelihood = choose_likelihood(chosen, likelihood, chosen_method)
+    handed = Handed(data, target, likelihood, basis, keep, weights, offset)
+    if not isinstance(chosen_method, NUTS):
+        found = _fitted(chosen, chosen_method, handed, progressbar)
+        return found.tree(draws, chains, np.random.default_rng(random_seed))
+    sampling = chosen_method(draws=draws, chains=chains, random_seed=random_seed, progressbar=progressbar)
+    if not chosen_method.condition:
+        return _whole(chosen, chosen_method, handed, sampling)
+    start = choose_method(chosen_method.start, chosen, chosen.hyper, likelihood)
+    check_method(start, chosen)
+    return sample_at_alpha(_fitted(chosen, start, handed, progressbar), sampling, cold=not chosen_method.warm)
+
+
+def _fitted(model: Model, method: Method, handed: Handed, progressbar: bool) -> Found[Any]:
+    """Run an evidence method on the data, with a kernel's width found first if that is left open."""
+    family, basis = family_of(method), bases.resolve(handed.basis)
+    hyper = hyper_in_force(model, method, kernel=basis.kernel)
+    tried: kernel_width.WidthSearch | None = None
+    reading: Reading
+    if kernel_width.wanted(basis):
+        open_ = named_reading(model, handed, kernel_width.provisional(basis))
+        reading, tried = with_width_found(
+            open_, lambda at: family.rating(Task(at.labelled, model, method, hyper)), progressbar
         )
-    nuts = chosen if isinstance(chosen, NUTS) else None
-    sampling = None
-    if nuts is not None:
-        sampling = nuts(
-            draws=draws,
-            chains=chains,
-            random_seed=random_seed,
-            progressbar=progressbar,
-            sample_kwargs=sample_kwargs,
-        )
-        if not nuts.condition:
-            return _whole(chosen_model, nuts, sampling, hyper, (data, target, likelihood, basis, keep, weights, offset))
-        chosen = choose_method(nuts.start, chosen_model, hyper, likelihood)
-        check_choices(chosen_model, chosen, hyper)
-        hyper = default_hyper(chosen_model, chosen, hyper, kernel=bases.resolve(basis).kernel)
-        likelihood = choose_likelihood(chosen_model, likelihood, chosen)
-    tried: widths.WidthSearch | None = None
-    if own:
-        labelled = declared_problem(chosen_model, data, weights, hyper, any_surface=chosen.family == "one_step")
     else:
-        resolved = bases.resolve(basis)
-        prepared = prepare(data, target, likelihood, widths.provisional(resolved), keep, weights, offset)
-        if widths.wanted(resolved) and chosen.family == "path":
-            raise ValueError(
-                "rbf(width='evidence') compares evidences, and a method on the L1 path has none: find the width with "
-                "bs.fit('ard_gaussian', ...), then give the number."
-            )
-        if widths.wanted(resolved):
-            with FitProgress("Choosing the width", progressbar) as progress:
-                prepared, tried = widths.choose(
-                    prepared, lambda data: rate(chosen_model, data, chosen, hyper, smoothness), progress.say
-                )
-        labelled = chosen_model.problem(prepared)
-        if chosen.family != "path":
-            _warn_duplicates(labelled)
-    found = find(labelled, chosen_model, chosen, hyper, smoothness, progressbar)
-    if nuts is not None and sampling is not None:
-        tree = conditional_tree(found, sampling, cold=not nuts.warm)
-    else:
-        tree = found.tree(draws, chains, np.random.default_rng(random_seed))
-    return tree if tried is None else with_width(tree, tried)
+        reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
+    if isinstance(reading, NamedReading) and not family.folds_duplicates:
+        reading.say_duplicates()
+    return find(Task(reading.labelled, model, method, hyper), progressbar, tried)
 
 
-def _whole(
-    model: Any, method: NUTS, sampling: Sampling, hyper: tuple[float, float] | None, given: tuple[Any, ...]
-) -> xr.DataTree:
-    """Everything by NUTS."""
-    data, target, likelihood, basis, keep, weights, offset = given
-    if isinstance(model, Declared):
-        if weights is not None:
-            raise ValueError("NUTS samples a pm.Model of your own as it stands: leave out `weights`.")
-        return full_of_declared(model, data, hyper, method, sampling)
-    prepared = prepare(data, target, likelihood, bases.resolve(basis), keep, weights, offset)
-    labelled = model.problem(prepared)
-    _warn_duplicates(labelled)
-    return full_tree(model, prepared, labelled, hyper, method, sampling)
-
-
-def _warn_duplicates(labelled: LabelledProblem) -> None:
-    """Say which columns are the same; kernels on rows that are the same are nothing unusual."""
-    if labelled.interchangeable:
-        return
-    for design, names in labelled.designs:
-        same = duplicate_columns(design, np.arange(design.M))
-        if same:
-            tell(
-                f"Columns that are the same up to sign: {in_words(same, names)}; at most one of them is kept, and "
-                "which one is arbitrary.",
-                UserWarning,
-            )
+def _whole(model: Model, method: NUTS, handed: Handed, sampling: Sampling) -> xr.DataTree:
+    """Everything by NUTS, from an evidence fit of the same model."""
+    reading = reading_of(model, handed)
+    if isinstance(reading, NamedReading):
+        reading.say_duplicates()
+    hyper = reading.proper(model.hyper)
+    start = choose_method(method.start, model, hyper, reading.likelihood_name) if method.warm else None
+    if start is not None:
+        check_fits(start, model)  # one that needs the flat hyper-prior has it
+    return sample_whole(reading, model, method, start, hyper, sampling)

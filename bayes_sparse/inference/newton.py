@@ -1,4 +1,4 @@
-"""Climb a surface under a normal prior by damped Newton steps."""
+"""Climb a surface under a normal prior by damped Newton steps; and the weights with a known prior integrated out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.surfaces import Look, Surface
 
-__all__ = ["Peak", "ascend", "climb"]
+__all__ = ["Peak", "Profile", "ascend", "climb"]
 
 _DECREMENT = 1e-8  # nats: the step that promises no more is the last one, and leaves an error of this size squared
 _HALVINGS = 40
@@ -38,6 +38,34 @@ class Peak:
     look: Look
     steps: int
     converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The fixed weights given the free ones, ``x | w ~ N(x0 - link (w - w0), (L L')^-1)``.
+
+    Attributes
+    ----------
+    S : array (d, d)
+        Curvature over the free weights with the fixed ones integrated out.
+    link : array (q, d)
+        How the fixed weights follow the free ones.
+    L : array (q, q)
+        Lower factor of the fixed weights' precision.
+    """
+
+    S: FloatArray
+    link: FloatArray
+    L: FloatArray
+
+    @classmethod
+    def of(cls, H: FloatArray, d: int, fixed: FloatArray) -> Profile:
+        """From the curvature over all weights and the prior precisions of the fixed ones."""
+        if H.shape[0] == d:
+            return cls(H, np.empty((0, d)), np.empty((0, 0)))
+        L = cholesky(H[d:, d:] + np.diag(fixed))
+        link, _ = lapack.dpotrs(L, H[d:, :d], lower=1)
+        return cls(H[:d, :d] - H[:d, d:] @ link, np.asarray(link), L)
 
 
 def climb(

@@ -17,6 +17,7 @@ from bayes_sparse.common.checks import positive
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, compiled
+from bayes_sparse.inputs.model import Centred
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.classes import ClassDesign, ClassProblem
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
@@ -39,8 +40,6 @@ __all__ = [
     "weight_names",
 ]
 
-type Centred = bool | NDArray[np.bool_]
-
 _DENSE_BYTES = 200 * 10**6  # sparse features up to this size are made dense where PyMC is to multiply them
 _log = logging.getLogger("bayes_sparse")
 
@@ -53,8 +52,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
     problem = _class_problem(data, extra, sd) if many else _problem(data, extra, sd)
     w, bias = _blocks(data)
     return LabelledProblem(
-        linear=problem if isinstance(problem, Problem) else None,
-        classes=problem if isinstance(problem, ClassProblem) else None,
+        search=problem,
         other=_surface(problem) if isinstance(problem, ClassProblem) else None,
         y=data.y,
         sparse=(w,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayes_sparse.common import registry
 from bayes_sparse.methods.coordinate_descent import CoordinateDescent
 from bayes_sparse.methods.cv import CV
 from bayes_sparse.methods.em import EM
@@ -27,3 +28,5 @@ __all__ = [
     "Reweighted",
     "Sequential",
 ]
+
+__getattr__ = registry.by_class_name(__name__)

@@ -12,6 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from bayes_sparse.common.checks import check_search
+from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Path, Point, best_theta
@@ -38,31 +40,33 @@ class CoordinateDescent:
     max_iterations: int = 20_000
     tolerance: float = 1e-6
 
-    needs_flat_hyper: ClassVar[bool] = True
     priors: ClassVar[tuple[str, ...]] = ("jeffreys",)
-    family: ClassVar[str] = "path"
+    family: ClassVar[str] = "l1_path"
+
+    def __post_init__(self) -> None:
+        check_search(self.max_iterations, self.tolerance)
 
     def __call__(self, path: Path, report: Report) -> PathOutcome:
         """Update until nothing violates its condition."""
         if not path.largest > 0:
-            return PathOutcome(path.null, "null", 0)
+            return PathOutcome(path.null, Status.NULL, 0)
         state = _State(path, path.cold(_WEAK * path.largest, 1e-3))
         rested: dict[bytes, int] = {}
         for update in range(1, self.max_iterations + 1):
             if not state.N:
-                return PathOutcome(path.null, "null", update)
+                return PathOutcome(path.null, Status.NULL, update)
             j = state.most_wrong(self.tolerance)
             if j is None:
                 j = state.entering(self.tolerance)
                 if j is None:
-                    return PathOutcome(state.point(), "fixed-point", update)
+                    return PathOutcome(state.point(), Status.FIXED_POINT, update)
                 support = np.flatnonzero(state.w * path.problem.free).tobytes()
                 rested[support] = rested.get(support, 0) + 1
                 if rested[support] > _AGAIN:  # the active weights were right, and yet not: N and N + 1 take turns
-                    return PathOutcome(state.point(), "jump", update)
+                    return PathOutcome(state.point(), Status.JUMP, update)
             state.update(j)
             report(update, -state.lam * state.R, state.N)
-        return PathOutcome(state.point(), "max_iterations", self.max_iterations)
+        return PathOutcome(state.point(), Status.MAX_ITERATIONS, self.max_iterations)
 
 
 class _State:

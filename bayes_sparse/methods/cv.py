@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.checks import count, positive
+from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.l1.fixed_points import PathOutcome, PathVariables
 from bayes_sparse.inference.l1.path import Path
@@ -43,9 +44,8 @@ class CV:
     rule: Literal["best", "one_se"] = "best"
     fold_seed: int = 0
 
-    needs_flat_hyper: ClassVar[bool] = True
     priors: ClassVar[tuple[str, ...]] = ("jeffreys",)
-    family: ClassVar[str] = "path"
+    family: ClassVar[str] = "l1_path"
 
     def __post_init__(self) -> None:
         if self.rule not in ("best", "one_se"):
@@ -64,7 +64,7 @@ class CV:
             raise ValueError("Only one row has one of the two targets: a fold without it cannot learn it.")
         top = path.largest
         if not top > 0:
-            return PathOutcome(path.null, "null", 0, marginal=False)
+            return PathOutcome(path.null, Status.NULL, 0, marginal=False)
         knobs = top * np.geomspace(1.0, self.weakest, self.points)
         fold = balanced_folds(problem.y, self.folds, self.fold_seed)
         losses = np.stack([self._fold(path, knobs, fold == k, report) for k in range(self.folds)])
@@ -79,7 +79,7 @@ class CV:
             "cv_se": (("penalty",), error),
             "penalty_chosen": ((), knobs[chosen]),
         }
-        status: Literal["converged", "null"] = "converged" if point.N else "null"
+        status = Status.CONVERGED if point.N else Status.NULL
         return PathOutcome(point, status, self.folds * self.points, marginal=False, found=found)
 
     def _fold(self, path: Path, knobs: FloatArray, out: NDArray[np.bool_], report: Report) -> FloatArray:

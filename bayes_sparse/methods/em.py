@@ -13,10 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from bayes_sparse.common.checks import check_search
 from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.evidence.ascent import iterate, noise_scale
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
-from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.problem.classes import AnyProblem, Link
 
 __all__ = ["EM"]
 
@@ -31,14 +32,26 @@ class EM:
         Rounds over all precisions.
     tolerance : float
         Stop when a round gains less than this, in nats.
+    smoothness : "auto" or float
+        Price of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
+        stay rare; 0 is the pure method.
+    approximation : str
+        How the likelihood is made Gaussian: a name from `bayes_sparse.inference.approximations`, or ``"auto"`` for the
+        exact posterior where there is one.
     """
 
     max_iterations: int = 2000
     tolerance: float = 1e-4
+    smoothness: str | float = "auto"
+    approximation: str = "auto"
 
     needs_flat_hyper: ClassVar[bool] = False
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "evidence"
+    link: ClassVar[Link] = "softmax"
+
+    def __post_init__(self) -> None:
+        check_search(self.max_iterations, self.tolerance)
 
     def __call__(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""

@@ -15,7 +15,8 @@ import numpy as np
 from bayes_sparse.common.types import Report
 from bayes_sparse.inference.one_step.eigen import find_directions
 from bayes_sparse.inference.one_step.expansion import check_expansion, check_ridge
-from bayes_sparse.inference.one_step.finish import EigenOutcome, Prior, finish
+from bayes_sparse.inference.one_step.finish import EigenOutcome, finish
+from bayes_sparse.inference.priors import Prior
 from bayes_sparse.problem.surfaces import Surface
 
 __all__ = ["FullMatrix"]
@@ -29,14 +30,17 @@ class FullMatrix:
     ----------
     expansion, ridge
         As for `REVM`.
+    smoothness : "auto" or float
+        Price of a degree of freedom in nats; ``"auto"`` is none.
     """
 
     expansion: Any = None
     ridge: float = 1e-2
+    smoothness: str | float = "auto"
 
-    needs_flat_hyper: ClassVar[bool] = True
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "one_step"
+    prior: ClassVar[str | None] = None  # the model's own
 
     def __post_init__(self) -> None:
         if self.expansion is not None:

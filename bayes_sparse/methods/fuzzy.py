@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh, lapack
 
-from bayes_sparse.common.checks import positive
+from bayes_sparse.common.checks import check_search, positive
+from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Path, Point, best_theta
@@ -46,30 +47,30 @@ class Fuzzy:
     sigma: float | None = None
     max_iterations: int = 1000
 
-    needs_flat_hyper: ClassVar[bool] = True
     priors: ClassVar[tuple[str, ...]] = ("jeffreys",)
-    family: ClassVar[str] = "path"
+    family: ClassVar[str] = "l1_path"
 
     def __post_init__(self) -> None:
         positive("eps", self.eps)
+        check_search(self.max_iterations)
         if self.sigma is not None:
             positive("sigma", self.sigma)
 
     def __call__(self, path: Path, report: Report) -> PathOutcome:
         """Minimise the smoothed criterion."""
         if not path.largest > 0:
-            return PathOutcome(path.null, "null", 0)
+            return PathOutcome(path.null, Status.NULL, 0)
         # With a normal likelihood weights are in the units of the targets, so eps is too.
         unit = float(np.exp(path.null.theta[0])) if path.own_noise else 1.0
         state = _State(path, _start(path), unit, self.eps, np.sqrt(self.eps) if self.sigma is None else self.sigma)
         for step in range(1, self.max_iterations + 1):
             if not state.priced.any():
-                return PathOutcome(path.null, "null", step)
+                return PathOutcome(path.null, Status.NULL, step)
             done = state.step()
             report(step, -state.value, int(state.priced.sum()))
             if done:
-                return PathOutcome(state.point(), "converged", step)
-        return PathOutcome(state.point(), "max_iterations", self.max_iterations)
+                return PathOutcome(state.point(), Status.CONVERGED, step)
+        return PathOutcome(state.point(), Status.MAX_ITERATIONS, self.max_iterations)
 
 
 def _start(path: Path) -> Point:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from bayes_sparse.common.checks import count, positive
 from bayes_sparse.inference.sampling import Sampling, choose_sampler
@@ -38,6 +38,8 @@ class NUTS:
     target_accept : float
         Higher than PyMC's default where everything is sampled: sparse priors have narrow corners. None for 0.95, or 0.8
         with a condition.
+    sample_kwargs : dict, optional
+        Passed on to the sampler.
     """
 
     condition: Literal["alpha"] | None = None
@@ -47,6 +49,10 @@ class NUTS:
     centred: Literal["auto"] | bool = "auto"
     tune: int | None = None
     target_accept: float | None = None
+    sample_kwargs: dict[str, Any] | None = None
+
+    priors: ClassVar[tuple[str, ...] | None] = None
+    family: ClassVar[str] = "nuts"
 
     def __post_init__(self) -> None:
         if self.condition not in (None, "alpha"):
@@ -60,18 +66,10 @@ class NUTS:
         if self.target_accept is not None:
             positive("target_accept", self.target_accept, below=1.0)
 
-    def __call__(
-        self,
-        *,
-        draws: int,
-        chains: int,
-        random_seed: int | None,
-        progressbar: bool,
-        sample_kwargs: dict[str, Any] | None,
-    ) -> Sampling:
+    def __call__(self, *, draws: int, chains: int, random_seed: int | None, progressbar: bool) -> Sampling:
         """How to sample."""
         usual = _AT_ALPHA if self.condition and self.warm else _WHOLE
-        more = copy.deepcopy(sample_kwargs or {})  # PyMC writes into what it is given
+        more = copy.deepcopy(self.sample_kwargs or {})  # PyMC writes into what it is given
         given = {name: more.pop(name) for name in ("tune", "target_accept") if name in more}
         own = replace(self, **given) if given else self
         return Sampling(

@@ -12,13 +12,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.linalg import block_diag
 
+from bayes_sparse.common.checks import check_search
 from bayes_sparse.common.types import Report
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.methods.em import EM
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.sequential import Sequential
-from bayes_sparse.problem.classes import AnyProblem, ClassProblem
+from bayes_sparse.problem.classes import AnyProblem, ClassProblem, Link
 from bayes_sparse.problem.gaussian import Primal, cholesky
 from bayes_sparse.problem.problem import Problem
 
@@ -37,20 +38,29 @@ class OneVsRest:
         What fits each of them.
     max_iterations, tolerance : optional
         Of each search; None for the method's own.
+    smoothness : "auto" or float
+        Price of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
+        stay rare; 0 is the pure method.
+    approximation : str
+        How the likelihood is made Gaussian: a name from `bayes_sparse.inference.approximations`, or ``"auto"`` for the
+        exact posterior where there is one.
     """
 
     each: Literal["mackay", "em", "sequential"] = "mackay"
     max_iterations: int | None = None
     tolerance: float | None = None
+    smoothness: str | float = "auto"
+    approximation: str = "auto"
 
     needs_flat_hyper: ClassVar[bool] = False
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "evidence"
-    link: ClassVar[Literal["one_vs_rest"]] = "one_vs_rest"
+    link: ClassVar[Link] = "one_vs_rest"
 
     def __post_init__(self) -> None:
         if self.each not in _EACH:
             raise ValueError(f"`each` is one of {', '.join(map(repr, _EACH))}, got {self.each!r}.")
+        check_search(self.max_iterations, self.tolerance)
 
     def __call__(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
         """Fit the classes in turn; ``report`` is told of every round of each."""
@@ -64,7 +74,7 @@ class OneVsRest:
         outcomes = []
         for c in range(problem.design.classes):
             own = _against_the_rest(problem, c)
-            outcomes.append(search(own, approximate(own, approximation.objective), report))
+            outcomes.append(search(own, approximate(own, approximation.objective, self.approximation), report))
         return Outcome(
             _together(problem, [outcome.state for outcome in outcomes]),
             _one_after_another([outcome.history for outcome in outcomes]),

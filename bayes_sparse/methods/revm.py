@@ -18,7 +18,8 @@ from typing import Any, ClassVar, Literal
 from bayes_sparse.common.types import Report
 from bayes_sparse.inference.one_step.eigen import find_directions
 from bayes_sparse.inference.one_step.expansion import check_expansion, check_ridge
-from bayes_sparse.inference.one_step.finish import EigenOutcome, Prior, finish
+from bayes_sparse.inference.one_step.finish import EigenOutcome, finish
+from bayes_sparse.inference.priors import Prior
 from bayes_sparse.problem.surfaces import Surface
 
 __all__ = ["REVM"]
@@ -40,15 +41,20 @@ class REVM:
         Confine the last step of a Laplace prior to the octant of the expansion point, as the papers do.
     posterior : "mode" or "quadratic"
         Take the posterior with the likelihood looked at anew at the mode, or the exact one of the quadratic model.
+    smoothness : "auto" or float
+        Price of a degree of freedom in nats; ``"auto"`` is none.
+    prior : str, optional
+        Of each direction: a name from `bayes_sparse.inference.priors`; None for the model's own.
     """
 
     expansion: Any = None
     ridge: float = 1e-2
     octant: bool = False
     posterior: Literal["mode", "quadratic"] = "mode"
+    smoothness: str | float = "auto"
+    prior: str | None = None
 
-    needs_flat_hyper: ClassVar[bool] = True
-    priors: ClassVar[tuple[str, ...]] = ("gaussian", "laplace")
+    priors: ClassVar[tuple[str, ...] | None] = None  # every prior of one coordinate
     family: ClassVar[str] = "one_step"
 
     def __post_init__(self) -> None:
@@ -62,7 +68,7 @@ class REVM:
         self, surface: Surface, prior: Prior, expansion: Any, smoothness: float, report: Report
     ) -> EigenOutcome:
         """Find the directions that matter and their hyper-parameters, in one pass."""
-        if self.octant and prior.name != "laplace":
+        if self.octant and not prior.octants:
             raise ValueError("octant=True is about the last step of a Laplace prior; a normal prior has no octant.")
         found = find_directions(surface, expansion, self.ridge, report)
         return finish(*found, prior, smoothness=smoothness, octant=self.octant, posterior=self.posterior)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bayes_sparse.common.checks import positive
+from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import Report
 from bayes_sparse.inference.l1.fixed_points import PathOutcome, Solution, all_solutions, first_solution
 from bayes_sparse.inference.l1.path import Path
@@ -36,9 +37,8 @@ class Reweighted:
     lam: float | None = None
     all_points: bool = False
 
-    needs_flat_hyper: ClassVar[bool] = True
     priors: ClassVar[tuple[str, ...]] = ("jeffreys",)
-    family: ClassVar[str] = "path"
+    family: ClassVar[str] = "l1_path"
 
     def __post_init__(self) -> None:
         if self.lam is not None:
@@ -50,7 +50,7 @@ class Reweighted:
         """Find lambda and the weights."""
         if self.lam is not None:
             point = path.at_lambda(float(self.lam))
-            return PathOutcome(point, "converged" if point.N else "null", point.spot.steps, marginal=False)
+            return PathOutcome(point, Status.CONVERGED if point.N else Status.NULL, point.spot.steps, marginal=False)
         found, visited = first_solution(path, report)
         solutions = None
         if self.all_points:
@@ -63,7 +63,7 @@ class Reweighted:
 
 def _same(found: Solution, solutions: list[Solution]) -> Solution:
     """The solution found as the one in the list that it is, so that the two agree; put there if it was missed."""
-    if found.status == "null":
+    if found.status == Status.NULL:
         return solutions[0] if solutions else found
     for other in solutions:
         if abs(other.point.knob / found.point.knob - 1) < 1e-6:

@@ -17,10 +17,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from bayes_sparse.common.checks import check_search
 from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.evidence.ascent import Ascent, without
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, Scores, State
-from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.problem.classes import AnyProblem, Link
 
 __all__ = ["Sequential"]
 
@@ -54,6 +55,12 @@ class Sequential:
     noise : tuple of float
         Without a smoothness prior the first basis functions of a normal likelihood are added with the noise held at
         this share of the targets' sd. Several shares are several starts, of which the best end is kept.
+    smoothness : "auto" or float
+        Price of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
+        stay rare; 0 is the pure method.
+    approximation : str
+        How the likelihood is made Gaussian: a name from `bayes_sparse.inference.approximations`, or ``"auto"`` for the
+        exact posterior where there is one.
     """
 
     max_iterations: int = 2000
@@ -62,10 +69,16 @@ class Sequential:
     exchanges: int = 4
     lenient: float = 0.7
     noise: tuple[float, ...] = (0.3,)
+    smoothness: str | float = "auto"
+    approximation: str = "auto"
 
     needs_flat_hyper: ClassVar[bool] = True  # with a proper Gamma prior no precision is infinite: nothing to delete
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "evidence"
+    link: ClassVar[Link] = "softmax"
+
+    def __post_init__(self) -> None:
+        check_search(self.max_iterations, self.tolerance)
 
     def __call__(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""

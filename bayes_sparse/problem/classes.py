@@ -22,7 +22,7 @@ from bayes_sparse.problem.gaussian import Primal, Woodbury, weighted_gram
 from bayes_sparse.problem.problem import Pointwise, Problem, Terms
 from bayes_sparse.problem.sparse_design import AnyDesign
 
-__all__ = ["AnyProblem", "ClassActive", "ClassDesign", "ClassProblem", "Link", "log_probability"]
+__all__ = ["AnyProblem", "ClassActive", "ClassDesign", "ClassProblem", "Link", "coupling", "log_probability"]
 
 
 class ClassDesign:
@@ -156,9 +156,9 @@ class ClassActive:
         for a, own in enumerate(design.designs):
             right = np.empty((design.n, self._k), order="F")
             for b, (Phi, at) in enumerate(self._parts()):
-                right[:, at] = _coupling(P, total, a, b)[:, None] * Phi
+                right[:, at] = coupling(P, total, a, b)[:, None] * Phi
             cross.append(own.cross(right))
-            squares.append(own.squares(_coupling(P, total, a, a)))
+            squares.append(own.squares(coupling(P, total, a, a)))
             products.append(own.transposed_times(terms[1][:, a]))
         return design.joined(cross), design.joined(squares), design.joined(products)
 
@@ -173,14 +173,14 @@ class ClassActive:
         np.negative(H, out=H)
         for c, (Phi, at) in enumerate(self._parts()):
             # mu (1 - mu) itself: as a difference of products it would lose digits where a class is certain
-            H[np.ix_(at, at)] = weighted_gram(Phi, _coupling(P, total, c, c))
+            H[np.ix_(at, at)] = weighted_gram(Phi, coupling(P, total, c, c))
         return H
 
     def _parts(self) -> list[tuple[FloatArray, IntArray]]:
         return list(zip(self._Phi, self._where, strict=True))
 
 
-def _coupling(P: FloatArray, total: FloatArray, a: int, b: int) -> FloatArray:
+def coupling(P: FloatArray, total: FloatArray, a: int, b: int) -> FloatArray:
     """``weight mu_a (1[a=b] - mu_b)`` of each observation; ``1 - mu`` as the sum of the others loses no digits."""
     safe = np.where(total > 0, total, 1.0)
     if a != b:
@@ -249,6 +249,22 @@ class ClassProblem:
         """No known part of the predictors."""
         return np.zeros((self.design.n, self.design.classes))
 
+    @property
+    def predictors(self) -> int:
+        """One a class."""
+        return self.design.classes
+
+    @property
+    def owner(self) -> IntArray:
+        """The class whose predictor each column is part of."""
+        return self.design.owner
+
+    def designs(self, names: list[str]) -> list[tuple[AnyDesign, list[str]]]:
+        """The columns of each class with their names, or those that all classes share."""
+        starts = self.design.starts[:-1].tolist()
+        parts = [(own, names[at : at + own.M]) for own, at in zip(self.design.designs, starts, strict=True)]
+        return parts[:1] if self.design.shared else parts
+
     def precisions(self, index: IntArray, alpha: FloatArray, theta: FloatArray) -> FloatArray:
         """Precisions of the active columns: those given where free, those of the declaration where fixed."""
         full = np.zeros(self.design.width)
@@ -275,14 +291,18 @@ class ClassProblem:
         by_row = self.weights[:, None]
         return self.weights * log_p[rows, self.y], by_row * slopes, by_row * P
 
+    def terms(self, eta: FloatArray, theta: FloatArray) -> Terms:
+        """The same: there is no quicker way."""
+        return self.derivatives(eta, theta)
+
     def log_densities(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-probability of each observation's class, without the weights, for many draws of eta (S, n, C)."""
         return np.asarray(log_probability(eta, self.link)[:, np.arange(len(self.y)), self.y])
 
-    def log_joint(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
+    def log_joint(self, eta: FloatArray, theta: FloatArray, each: FloatArray | None = None) -> FloatArray:
         """Log-likelihood of all observations together that the posterior is that of, for many draws (S, n, C)."""
         if self.link == "softmax":
-            each = self.log_densities(eta, theta)
+            each = self.log_densities(eta, theta) if each is None else each
         else:  # whether an observation is of a class, for each class by itself
             each = np.sum(log_expit(np.where(np.eye(eta.shape[2], dtype=bool)[self.y], eta, -eta)), axis=2)
         return np.asarray(each.sum(axis=1) if self.weights is None else each @ self.weights)

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.problem.classes import AnyProblem, ClassProblem
+from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.problem import Problem
-from bayes_sparse.problem.sparse_design import AnyDesign
 from bayes_sparse.problem.surfaces import Linear, Surface
 
 __all__ = ["LabelledProblem", "WeightBlock"]
@@ -64,12 +63,11 @@ class LabelledProblem:
 
     Attributes
     ----------
-    linear : Problem, optional
-        What a method sees where there is one linear predictor an observation.
+    search : Problem or ClassProblem, optional
+        What an evidence method sees: one linear predictor an observation, or one an observation and class. None where
+        there is no such predictor.
     other : Surface, optional
-        What a one-step method sees where there is not.
-    classes : ClassProblem, optional
-        What an evidence method sees where there is one linear predictor an observation and class.
+        What a one-step method sees where that is not the surface of one linear predictor.
     labels : dict
         More labels of the basis functions: the column and the class of each, where there are several classes.
     y : array
@@ -101,7 +99,7 @@ class LabelledProblem:
         The predictor has no units of its own, as opposed to those of the targets.
     """
 
-    linear: Problem | None
+    search: AnyProblem | None
     other: Surface | None
     y: NDArray[Any]
     sparse: tuple[WeightBlock, ...]
@@ -118,47 +116,44 @@ class LabelledProblem:
     hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
     interchangeable: bool = False
     scale_free: bool = True
-    classes: ClassProblem | None = None
     labels: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
-    def designs(self) -> list[tuple[AnyDesign, list[str]]]:
-        """The columns of a named model with their names; of several classes those of each, or the ones they share."""
-        if self.classes is None:
-            return [(self.problem.design, self.names)]
-        whole = self.classes.design
-        parts = [
-            (design, self.names[start : start + design.M])
-            for design, start in zip(whole.designs, whole.starts[:-1].tolist(), strict=True)
-        ]
-        return parts[:1] if whole.shared else parts
+    def linear(self) -> Problem | None:
+        """The problem where there is a single linear predictor."""
+        return self.search if isinstance(self.search, Problem) else None
 
     @property
     def problem(self) -> Problem:
         """The problem, for methods that need a single linear predictor."""
-        if self.linear is None:
-            able = "'sequential', 'mackay', 'em' and 'revm' take" if self.classes is not None else "'revm' takes"
-            raise ValueError(
-                f"This method needs a likelihood with a single linear predictor an observation; {able} this one."
-            )
-        return self.linear
+        if isinstance(self.search, Problem):
+            return self.search
+        able = "'revm' takes" if self.search is None else "'sequential', 'mackay', 'em' and 'revm' take"
+        raise ValueError(
+            f"This method needs a likelihood with a single linear predictor an observation; {able} this one."
+        )
 
     @property
     def searched(self) -> AnyProblem:
         """The problem, for evidence methods: also one of several classes."""
-        return self.problem if self.classes is None else self.classes
+        return self.problem if self.search is None else self.search
+
+    @property
+    def predictors(self) -> int:
+        """How many linear predictors an observation has."""
+        return 1 if self.search is None else self.search.predictors
 
     @cached_property
     def surface(self) -> Surface:
         """The likelihood as one-step methods see it: free weights first."""
         if self.other is not None:
             return self.other
-        if self.classes is not None:
-            raise ValueError(
-                "With several classes one-step methods take features that all of them share, and no `keep`; others are "
-                "fitted by method='mackay', 'sequential' or 'em'."
-            )
-        return Linear.of_problem(self.problem, scale_free=self.scale_free)
+        if isinstance(self.search, Problem):
+            return Linear.of_problem(self.search, scale_free=self.scale_free)
+        raise ValueError(
+            "With several classes one-step methods take features that all of them share, and no `keep`; others are "
+            "fitted by method='mackay', 'sequential' or 'em'."
+        )
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -215,11 +210,7 @@ class LabelledProblem:
         out[..., basis] /= self.scale[index[basis]]
         if self.shift is None:
             return out
-        moved = out[..., basis] * self.shift[index[basis]]
-        if self.classes is None:
-            out[..., ~basis] -= moved.sum(axis=-1, keepdims=True)
-            return out
-        owner = self.classes.design.owner
-        for position in np.flatnonzero(~basis).tolist():  # each class's bias takes up the shifts of its own columns
+        moved, owner = out[..., basis] * self.shift[index[basis]], self.searched.owner
+        for position in np.flatnonzero(~basis).tolist():  # each bias takes up the shifts of its own columns
             out[..., position] -= moved[..., owner[index[basis]] == owner[index[position]]].sum(axis=-1)
         return out

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,6 +153,8 @@ class Problem:
     sigma: float | FloatArray = 1.0
     value: Callable[[FloatArray, FloatArray], FloatArray] | None = None
 
+    predictors: ClassVar[int] = 1
+
     def precisions(self, index: NDArray[np.intp], alpha: FloatArray, theta: FloatArray) -> FloatArray:
         """Precisions of the active columns: those given where free, those of the declaration where fixed."""
         free = self.free[index]
@@ -172,6 +174,15 @@ class Problem:
         full = np.zeros(len(self.free))
         full[~self.free] = np.asarray(self.fixed_precision)
         return full
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """The predictor that each column is part of: there is one."""
+        return np.zeros(self.design.width, dtype=np.intp)
+
+    def designs(self, names: list[str]) -> list[tuple[AnyDesign, list[str]]]:
+        """The columns with the names of their basis functions."""
+        return [(self.design, names)]
 
     def active(self, index: NDArray[np.intp]) -> LinearActive:
         """Some columns, ready for products."""
@@ -217,9 +228,9 @@ class Problem:
         log_sigma = theta[:, :1] if theta.shape[1] else np.log(self.sigma)
         return np.asarray(-0.5 * ((self.y - eta) / np.exp(log_sigma)) ** 2 - log_sigma - 0.5 * np.log(2 * np.pi))
 
-    def log_joint(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
-        """Log-likelihood of all observations together, with the weights, for many draws."""
-        return self.total(self.log_densities(eta, theta))
+    def log_joint(self, eta: FloatArray, theta: FloatArray, each: FloatArray | None = None) -> FloatArray:
+        """Log-likelihood of all observations together, with the weights, for many draws; ``each`` is known already."""
+        return self.total(self.log_densities(eta, theta) if each is None else each)
 
     def total(self, each: FloatArray) -> FloatArray:
         """Sum over observations, with the weights, of their log-likelihoods (S, n)."""

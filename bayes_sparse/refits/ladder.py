@@ -14,23 +14,26 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pymc as pm
 import xarray as xr
 
+from bayes_sparse.common.types import Hyper
 from bayes_sparse.fitting.choices import checked_hyper, choose_method, choose_model
+from bayes_sparse.fitting.families import family_of
 from bayes_sparse.fitting.fit import fit
+from bayes_sparse.inference.method import Method
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs.fingerprint import fingerprint
+from bayes_sparse.inputs.model import Model
 from bayes_sparse.inputs.pm_model.declared import set_data
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
-from bayes_sparse.trees.moments import with_moments
-from bayes_sparse.trees.rung import RUNGS
+from bayes_sparse.trees.read import RUNGS
+from bayes_sparse.trees.write import mode_alone
 
 __all__ = ["ladder"]
 
@@ -79,14 +82,15 @@ def ladder(
     """
     _check(rungs)
     chosen = choose_model(model)
-    hyper = checked_hyper(hyper)
-    if hyper is None and not isinstance(chosen, Declared):
+    own = chosen if isinstance(chosen, Declared) else None
+    hyper = checked_hyper(chosen.hyper if hyper is None else hyper)
+    if hyper is None and own is None:
         hyper = chosen.proper_hyper
     found = _usable(chosen, method, hyper, arguments)
-    if isinstance(chosen, Declared):
-        set_data(chosen.model, data)
+    if own is not None:
+        set_data(own.model, data)
     what = {
-        "model": "a pm.Model" if isinstance(chosen, Declared) else repr(chosen),
+        "model": _described(chosen) if own is None else "a pm.Model",
         "method": repr(method),
         "hyper": list(hyper or ()),
         "basis": json.loads(json.dumps(bases.settings(bases.resolve(basis)))),
@@ -94,7 +98,7 @@ def ladder(
         "chains": chains,
         "random_seed": random_seed,
         "more": {name: fingerprint(value) for name, value in sorted(arguments.items())},
-        "data": fingerprint(chosen.model if isinstance(chosen, Declared) else data),
+        "data": fingerprint(data if own is None else own.model),
     }
     done = _earlier(earlier, store, what)
     same: dict[str, Any] = {"random_seed": random_seed, "progressbar": progressbar, **arguments}
@@ -105,14 +109,14 @@ def ladder(
         _log.info("Rung %d of 4: %s.", number, rung.replace("_", "-"))
         if rung in ("plug_in", "approximation"):
             tree = fit(model, data, method=method, hyper=found, basis=basis, **drawn, **same)
-            done[rung] = tree if rung == "approximation" else _plugged_in(tree)
+            done[rung] = tree if rung == "approximation" else mode_alone(tree)
         elif rung == "conditional":
             held = NUTS(condition="alpha", start=method, sampler=sampler)
             done[rung] = fit(model, data, method=held, hyper=found, basis=basis, **drawn, **same)
         else:
             whole = NUTS(start=method, sampler=sampler)
-            own = None if isinstance(chosen, Declared) else hyper
-            done[rung] = fit(model, data, method=whole, hyper=own, basis=_known(basis, done), **drawn, **same)
+            declared = hyper if own is None else None
+            done[rung] = fit(model, data, method=whole, hyper=declared, basis=_known(basis, done), **drawn, **same)
         _save(done, what, store)
     return _tree(done, what)
 
@@ -123,10 +127,16 @@ def _check(rungs: Sequence[str]) -> None:
         raise ValueError(f"`rungs` are some of {', '.join(map(repr, RUNGS))}, in a list; got {wrong[0]!r}.")
 
 
-def _usable(model: Any, method: Any, hyper: tuple[float, float] | None, arguments: dict[str, Any]) -> Any:
+def _described(model: Model) -> str:
+    """The model with its settings; the hyper-prior stands beside it."""
+    settings = [f"{f.name}={vars(model)[f.name]!r}" for f in fields(model) if f.name != "hyper"]
+    return f"{type(model).__name__}({', '.join(settings)})"
+
+
+def _usable(model: Model, method: str | Method, hyper: Hyper | None, arguments: dict[str, Any]) -> Hyper | None:
     """The hyper-prior for a method that can use one, None for one that finds its own alpha*."""
     chosen = choose_method(method, model, hyper, arguments.get("likelihood", "auto"))
-    return None if chosen.needs_flat_hyper or chosen.family != "evidence" else hyper
+    return hyper if family_of(chosen).uses_hyper(chosen) else None
 
 
 def _known(basis: Any, done: dict[str, xr.DataTree]) -> Any:
@@ -137,21 +147,6 @@ def _known(basis: Any, done: dict[str, xr.DataTree]) -> Any:
         if width is not None and isinstance(resolved, bases.rbf) and resolved.width == "evidence":
             return replace(resolved, width=float(width))
     return basis
-
-
-def _plugged_in(tree: xr.DataTree) -> xr.DataTree:
-    """The mode alone, without a posterior."""
-    evidence = tree["evidence"].to_dataset()
-    mean = evidence["coordinate_mean"].to_numpy().copy()
-    if "mode" in evidence:  # of a one-step method, whose mean is another point
-        column = evidence["column"].to_numpy()
-        basis = column < evidence.sizes["basis"]
-        mean[basis] = evidence["mode"].to_numpy()[column[basis]]
-    point = with_moments(evidence, mean, np.zeros((len(mean), 1))).assign_attrs(approximation="none: the mode alone")
-    groups = {name: tree[name].to_dataset() for name in ("observed_data", "constant_data")}
-    plugged = xr.DataTree.from_dict({"/evidence": point} | {f"/{name}": group for name, group in groups.items()})
-    plugged.attrs.update(tree.attrs)
-    return plugged
 
 
 def _earlier(earlier: xr.DataTree | None, store: str | Path | None, what: dict[str, Any]) -> dict[str, xr.DataTree]:

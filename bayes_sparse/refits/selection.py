@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,16 +13,17 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.checks import count
 from bayes_sparse.common.progress import FitProgress, quiet
+from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs import basis as bases
-from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.table import class_features_of, features_of, in_words, plain_labels
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.folds import balanced_folds
 from bayes_sparse.refits.rankings import IN_WORDS, RIVALS, plain_classifier, sklearn
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import relevance
+from bayes_sparse.trees.read import stored
 
 __all__ = ["FeatureColumns", "Recipe", "codes_of", "columns_of", "recipe_of", "selection_path"]
 
@@ -68,20 +68,19 @@ class FeatureColumns:
 
 def recipe_of(tree: xr.DataTree) -> Recipe:
     """Read model, method and settings off the tree, refusing what has no features to select or no classes."""
-    if not isinstance(tree, xr.DataTree) or "bayes_sparse" not in tree.attrs:
-        raise TypeError("selection_path takes a tree from bayes_sparse.fit; this has no 'bayes_sparse' attribute.")
-    settings = json.loads(tree.attrs["bayes_sparse"])
-    if settings["model"] == "declared":
+    fit = stored(tree, "selection_path")
+    settings = fit.settings
+    if fit.declared:
         raise ValueError("selection_path fits a named model anew; a pm.Model of your own it cannot.")
-    likelihood = likelihoods.from_settings(settings["likelihood"])
+    likelihood = fit.likelihood
     if likelihood.targets not in ("two classes", "classes"):
         raise ValueError(
             f"selection_path counts rows put into the wrong class, and this tree is a regression ({likelihood.name})."
         )
-    basis = bases.from_settings(settings["basis"])
+    basis = fit.basis
     if basis.kernel:
         raise ValueError("The basis functions of this tree are kernels on the rows: they come and go with the folds.")
-    if "evidence" not in tree.children or "direction" in tree["evidence"].dims:
+    if fit.evidence is None or fit.by_direction:
         raise ValueError(
             "selection_path needs a fit that ranks features: an evidence method on the weights themselves."
         )
@@ -215,7 +214,7 @@ def selection_path(
         folds=folds,
         random_seed=random_seed,
         features=len(columns.names),
-        not_converged=int(np.sum(status == "max_iterations")),
+        not_converged=int(np.sum(status == Status.MAX_ITERATIONS)),
     )
 
 

@@ -14,20 +14,20 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sparse.common.progress import FitProgress, quiet
+from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.fitting.choices import check_choices, checked_hyper, choose_method, choose_model, with_settings
+from bayes_sparse.fitting.choices import checked_hyper, choose, choose_model
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs.frames import is_frame
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
-from bayes_sparse.results.comparison.kinds import seconds_of
 from bayes_sparse.results.comparison.marginals import Marginals, aligned_marginals
 from bayes_sparse.results.comparison.summary import relevant_terms
 from bayes_sparse.results.diagnose import diagnose
 from bayes_sparse.results.log_evidence import log_evidence
 from bayes_sparse.results.predict.predict import predict
-from bayes_sparse.trees.rung import was_sampled
+from bayes_sparse.trees.read import stored, was_sampled
 
 __all__ = ["Sensitivity", "changes", "sensitivity", "summary_of_changes", "verdict_of_changes"]
 
@@ -74,7 +74,7 @@ def summary_of_changes(
             "largest_change": float(size.max()),
             "changed_most": str(size.idxmax()) if size.max() > 0 else "",
             "fitted_change": fitted[label],
-            "seconds": seconds_of(trees[label]),
+            "seconds": stored(trees[label]).seconds,
         }
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("setting")
     for column in ("terms_kept", "relevant_terms"):
@@ -86,7 +86,7 @@ def _status(tree: xr.DataTree) -> str:
     if not was_sampled(tree):
         return str(tree["evidence"].attrs["status"])
     found = diagnose(tree)
-    return "converged" if found.trusted else f"not converged: {found.verdict}"
+    return str(Status.CONVERGED) if found.trusted else f"not converged: {found.verdict}"
 
 
 def _evidence(tree: xr.DataTree) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def verdict_of_changes(summary: pd.DataFrame, parameters: pd.DataFrame, relevant
     if len(failed):
         sentences.append(f"Not fitted: {in_words(failed, quote=False)}; the status says why.")
     wrong = summary.loc[fitted, "status"]
-    wrong = wrong[~wrong.isin(["converged", "fixed-point", "jump"])]
+    wrong = wrong[~wrong.isin([status for status in Status if status.level == "good"])]
     if len(wrong):
         sentences.append(f"To be read with care, for their status says why: {in_words(wrong.index, quote=False)}.")
     if summary["log_evidence"].notna().sum() > 1:
@@ -141,8 +141,7 @@ def _moves(parameters: pd.DataFrame, summary: pd.DataFrame) -> str:
 
 
 _FACTORS = (1.0, 0.1, 10.0)  # of the rate b, where no settings are given
-_LIMITS = ("max_iterations", "tolerance")
-_OF_FIT = frozenset(signature(fit).parameters) - {"settings", *_LIMITS}
+_OF_FIT = frozenset(signature(fit).parameters) - {"settings"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -290,18 +289,12 @@ def _label(pair: Any, brackets: str) -> str:
 
 def _check(model: Any, method: Any, arguments: dict[str, Any]) -> None:
     """What `fit` refuses before it looks at the data."""
-    hyper = checked_hyper(arguments.get("hyper"))
-    given = {name: value for name, value in arguments.items() if name not in _OF_FIT and name not in _LIMITS}
-    limits = {name: arguments.get(name) for name in _LIMITS}
-    chosen = choose_model(model)
-    chosen, chosen_method = with_settings(
-        chosen, choose_method(method, chosen, hyper, arguments.get("likelihood", "auto")), given, limits
-    )
-    check_choices(chosen, chosen_method, hyper)
-    sampled = isinstance(chosen_method, NUTS)
-    if sampled and isinstance(chosen, Declared) and not chosen_method.condition:
+    given = {name: value for name, value in arguments.items() if name not in _OF_FIT}
+    chosen, chosen_method = choose(model, method, arguments.get("likelihood", "auto"), given)
+    sampler = chosen_method if isinstance(chosen_method, NUTS) else None
+    if sampler is not None and isinstance(chosen, Declared) and not sampler.condition:
         raise ValueError("A pm.Model of your own declares its own prior, and NUTS samples that: there is none to vary.")
-    if "bounds" in arguments and not sampled:
+    if "bounds" in arguments and sampler is None:
         raise ValueError("The bounds of lambda matter to NUTS alone: give method='nuts'.")
 
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from bayes_sparse.report.markup import Html, count, joined, paragraph, tag, value_and_error
 from bayes_sparse.report.material import Material, ask, kept_of, terms_of
-from bayes_sparse.results.comparison.kinds import seconds_of
 from bayes_sparse.results.diagnose import Diagnosis, SamplingDiagnosis
 from bayes_sparse.results.log_evidence import log_evidence
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.read import StoredFit
 
 __all__ = ["Level", "head", "level_of"]
 
@@ -22,19 +21,6 @@ _GIVEN = ", given the terms selected"  # which neither importance weights nor ch
 _SIGNS: dict[Level, str] = {"good": "✓", "care": "!", "bad": "✗"}
 _FAR = 1.0  # posterior sds from a trusted reference: more is another answer
 _R_HAT, _DIVERGED, _FEW = 1.05, 0.01, 50  # beyond these a sampler has not just been stopped early
-_ENDINGS: dict[str, tuple[Level, str]] = {
-    "null": ("care", "No term pays for itself: the answer is the model without any."),
-    "separable": (
-        "care",
-        "The terms kept separate the classes perfectly: only the prior holds their weights, and probabilities near 0 "
-        "and 1 should not be taken literally.",
-    ),
-    "max_iterations": ("bad", "The search stopped at its limit of iterations before it converged."),
-    "noise_collapsed": (
-        "bad",
-        "The noise has collapsed: the fit explains the data exactly, and its intervals mean nothing.",
-    ),
-}
 
 
 def head(material: Material) -> Html:
@@ -44,10 +30,10 @@ def head(material: Material) -> Html:
     return joined([_verdict(material, levels), *cards])
 
 
-def level_of(material: Material, fit: Fit) -> Level:
+def level_of(material: Material, fit: StoredFit) -> Level:
     """How far to trust a fit: by its own diagnosis, its ending, and a trusted reference beside it."""
     found = material.diagnoses[fit.name].value
-    levels: list[Level] = [_by_diagnosis(found), _ENDINGS.get(_status(fit), ("good", ""))[0]]
+    levels: list[Level] = [_by_diagnosis(found), "good" if fit.status is None else fit.status.level]
     if found is not None and _far_from_reference(material, fit):
         levels.append("care")
     return max(levels, key=["good", "care", "bad"].index)
@@ -68,7 +54,7 @@ def _by_diagnosis(found: Any) -> Level:
     return "bad"
 
 
-def _far_from_reference(material: Material, fit: Fit) -> bool:
+def _far_from_reference(material: Material, fit: StoredFit) -> bool:
     comparison = material.comparison.value
     if comparison is None or comparison.reference == fit.name or fit.name not in comparison.summary.index:
         return False
@@ -76,10 +62,6 @@ def _far_from_reference(material: Material, fit: Fit) -> bool:
     if not isinstance(reference, SamplingDiagnosis) or not reference.trusted:
         return False
     return bool(comparison.summary.loc[fit.name, "largest_difference"] > _FAR)
-
-
-def _status(fit: Fit) -> str:
-    return "" if fit.sampled else str(fit.attributes.get("status", ""))
 
 
 def _verdict(material: Material, levels: dict[str, Level]) -> Html:
@@ -97,7 +79,7 @@ def _verdict(material: Material, levels: dict[str, Level]) -> Html:
     return _box(level, " · ".join(said), words)
 
 
-def _said(fit: Fit, level: Level) -> str:
+def _said(fit: StoredFit, level: Level) -> str:
     """The level in words; a fit at estimated hyper-parameters is good given what was selected with them."""
     return _SAID[level] + (_GIVEN if level == "good" and fit.evidence is not None else "")
 
@@ -107,15 +89,14 @@ def _box(level: Level, said: str, words: list[str]) -> Html:
     return tag("div", status, *(paragraph(line) for line in words), class_=f"verdict {level}")
 
 
-def _reasons(material: Material, fit: Fit) -> list[str]:
+def _reasons(material: Material, fit: StoredFit) -> list[str]:
     """Why a fit has its level, in sentences."""
     answer = material.diagnoses[fit.name]
     out = [answer.value.verdict if answer.value is not None else f"It was not checked. {answer.refusal}"]
-    ending = _ENDINGS.get(_status(fit))
-    return [ending[1], *out] if ending else out
+    return out if fit.status is None or fit.status.level == "good" else [fit.status.sentence(), *out]
 
 
-def _card(material: Material, fit: Fit, level: Level) -> Html:
+def _card(material: Material, fit: StoredFit, level: Level) -> Html:
     tiles = tag("div", *_tiles(material, fit), class_="tiles")
     if not material.several:
         return tag("div", tiles, class_="fit")
@@ -125,7 +106,7 @@ def _card(material: Material, fit: Fit, level: Level) -> Html:
     return tag("section", tag("h2", fit.name, " ", badge), tiles, *why, class_="fit")
 
 
-def _tiles(material: Material, fit: Fit) -> list[Html]:
+def _tiles(material: Material, fit: StoredFit) -> list[Html]:
     tiles = [_terms(material, fit), *_checks(material.diagnoses[fit.name].value), _evidence(fit)]
     loo = material.loos[fit.name].value
     if loo is not None:
@@ -137,11 +118,11 @@ def _tiles(material: Material, fit: Fit) -> list[Html]:
                 f"{count(bad)} {'row' if bad == 1 else 'rows'} of large k",
             )
         )
-    tiles.append(_tile("time", _time(seconds_of(fit.tree)), fit.method))
+    tiles.append(_tile("time", _time(fit.seconds), fit.method))
     return [tile for tile in tiles if tile]
 
 
-def _terms(material: Material, fit: Fit) -> Html:
+def _terms(material: Material, fit: StoredFit) -> Html:
     kept = kept_of(fit)
     if kept is None:
         return _tile("terms", count(len(terms_of(fit, material.known))), "none pruned")
@@ -161,7 +142,7 @@ def _checks(found: Any) -> list[Html]:
     return [_tile("check", "–", "not checked")]
 
 
-def _evidence(fit: Fit) -> Html:
+def _evidence(fit: StoredFit) -> Html:
     found = ask(log_evidence, fit.tree).value
     if found is None or not np.isfinite(found.value):
         return Html("")

@@ -17,19 +17,19 @@ from bayes_sparse.report.markup import Html, joined, paragraph
 from bayes_sparse.results.comparison.compare import compare_knowing
 from bayes_sparse.results.diagnose import diagnose
 from bayes_sparse.results.loo import loo
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.read import StoredFit
 
 __all__ = ["Answer", "Material", "ask", "kept_of", "known_terms", "strength", "terms_of"]
 
 _WIDE = 1.959964  # sds either side of the mean
 
 
-def terms_of(fit: Fit, known: dict[str, str]) -> pd.DataFrame:
+def terms_of(fit: StoredFit, known: dict[str, str]) -> pd.DataFrame:
     """Mean, sd, ends of the interval and size of a standard deviation of every term kept, strongest first.
 
     Parameters
     ----------
-    fit : Fit
+    fit : StoredFit
         An evidence fit (by its moments) or a sampled one (by its draws).
     known : dict
         Terms by the names of their parameters, from `known_terms`.
@@ -46,7 +46,7 @@ def strength(frame: pd.DataFrame) -> pd.Series:
     return frame["mean"].abs() / frame["sd"].where(frame["sd"] > 0, 1.0)
 
 
-def kept_of(fit: Fit) -> tuple[int, int, str] | None:
+def kept_of(fit: StoredFit) -> tuple[int, int, str] | None:
     """How many were kept, of how many, and of what: terms, or directions of a one-step method."""
     if fit.evidence is None or "relevant" not in fit.evidence:
         return None
@@ -54,7 +54,7 @@ def kept_of(fit: Fit) -> tuple[int, int, str] | None:
     return int(relevant.sum()), int(relevant.size), "directions" if relevant.dims == ("direction",) else "terms"
 
 
-def known_terms(fits: list[Fit]) -> dict[str, str]:
+def known_terms(fits: list[StoredFit]) -> dict[str, str]:
     """Names of terms by those of their parameters ("w[age]": "age"), over all fits."""
     names = {
         str(name)
@@ -72,7 +72,7 @@ def known_terms(fits: list[Fit]) -> dict[str, str]:
     return known
 
 
-def _from_moments(fit: Fit) -> pd.DataFrame:
+def _from_moments(fit: StoredFit) -> pd.DataFrame:
     evidence = fit.evidence
     if evidence is None or "mean" not in evidence:
         return _frame([], [], [], [], [])
@@ -82,7 +82,7 @@ def _from_moments(fit: Fit) -> pd.DataFrame:
     return _frame(names, mean, sd, mean - _WIDE * sd, mean + _WIDE * sd)
 
 
-def _from_draws(fit: Fit, known: dict[str, str]) -> pd.DataFrame:
+def _from_draws(fit: StoredFit, known: dict[str, str]) -> pd.DataFrame:
     chosen = {name: values for name, values in fit.draws.items() if name in known} or dict(fit.draws)
     if not chosen:
         return _frame([], [], [], [], [])
@@ -144,7 +144,7 @@ class Material:
 
     Attributes
     ----------
-    fits : list of Fit
+    fits : list of StoredFit
         Trees by name.
     data, target, model : optional
         Rows with their targets, and the `pm.Model` behind the trees, as the user gave them.
@@ -152,7 +152,7 @@ class Material:
         Shows a line of progress.
     """
 
-    fits: list[Fit]
+    fits: list[StoredFit]
     data: Any = None
     target: str | None = None
     model: pm.Model | None = None
@@ -197,7 +197,7 @@ class Material:
             return Answer(without.value, without.refusal or found.refusal, without.notes)
         return found
 
-    def _model_of(self, fit: Fit) -> pm.Model | None:
+    def _model_of(self, fit: StoredFit) -> pm.Model | None:
         """The user's model, where the log target has to be computed anew."""
         stored = "sample_stats" in fit.tree.children and "log_p" in fit.tree["sample_stats"]
-        return self.model if fit.settings.get("model") == "declared" and not (fit.sampled or stored) else None
+        return self.model if fit.declared and not (fit.sampled or stored) else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
@@ -14,47 +12,18 @@ from typing import Any
 import pymc as pm
 import xarray as xr
 
+from bayes_sparse.common import registry
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.report.head import head
 from bayes_sparse.report.markup import Html, Nothing, joined, paragraph, tag, text
 from bayes_sparse.report.material import Material
-from bayes_sparse.report.sections.chains import chains_section
-from bayes_sparse.report.sections.data import data_section
-from bayes_sparse.report.sections.differences import differences_section
-from bayes_sparse.report.sections.importance import importance_section
-from bayes_sparse.report.sections.left_out import left_out_section
-from bayes_sparse.report.sections.predictive import predictive_section
-from bayes_sparse.report.sections.relevance import relevance_section
-from bayes_sparse.report.sections.search import search_section
-from bayes_sparse.report.sections.settings import settings_section
+from bayes_sparse.report.section import Section
 from bayes_sparse.trees.read import read_trees
 
 __all__ = ["report"]
 
-_HERE = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class _Section:
-    """A part of the page: its anchor, its title, and what makes it."""
-
-    anchor: str
-    title: str
-    make: Callable[[Material], Html]
-
-
-_SECTIONS = (
-    _Section("data", "The data", data_section),
-    _Section("relevance", "Which terms matter", relevance_section),
-    _Section("search", "How they were found", search_section),
-    _Section("importance", "Is the approximation good?", importance_section),
-    _Section("loo", "Leaving observations out", left_out_section),
-    _Section("chains", "Are the chains good?", chains_section),
-    _Section("differences", "Evidence against MCMC", differences_section),
-    _Section("predictive", "Predictive checks", predictive_section),
-    _Section("settings", "Settings and versions", settings_section),
-)
+_HERE, _FOLDER = Path(__file__).parent, f"{__package__}.sections"
 
 
 def report(
@@ -111,7 +80,7 @@ def _checked(path: str | PathLike[str]) -> Path:
 
 def _page(material: Material, title: str | None) -> str:
     top = head(material)
-    bodies = [(section, _body(section, material)) for section in _SECTIONS]
+    bodies = [(anchor, section, _body(section, material)) for anchor, section in _sections().items()]
     named = text(title if title is not None else _title(material))
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Template((_HERE / "template.html").read_text(encoding="utf-8")).substitute(
@@ -119,15 +88,25 @@ def _page(material: Material, title: str | None) -> str:
         version=text(version("bayes_sparse")),
         style=(_HERE / "style.css").read_text(encoding="utf-8"),
         head=top,
-        contents="\n".join(_entry(section) for section, body in bodies if not isinstance(body, Nothing)),
+        contents="\n".join(
+            tag("li", tag("a", section.title, href=f"#{anchor}"))
+            for anchor, section, body in bodies
+            if not isinstance(body, Nothing)
+        ),
         sections="\n".join(
-            tag("section", tag("h2", section.title), body, id=section.anchor) for section, body in bodies
+            tag("section", tag("h2", section.title), body, id=anchor) for anchor, section, body in bodies
         ),
         footer=text(f"Written by bayes_sparse {version('bayes_sparse')} on {written}."),
     )
 
 
-def _body(section: _Section, material: Material) -> Html:
+def _sections() -> dict[str, Section]:
+    """The sections by their anchors, which are the names of their files, in the order of the page."""
+    found = {name: registry.lookup(_FOLDER, name, "section") for name in registry.options(_FOLDER)}
+    return dict(sorted(found.items(), key=lambda item: item[1].order))
+
+
+def _body(section: Section, material: Material) -> Html:
     """A section; one that fails says so, and does not take the others with it."""
     material.say(section.title)
     try:
@@ -136,10 +115,6 @@ def _body(section: _Section, material: Material) -> Html:
         tell(f"The section {section.title!r} of the report could not be made ({type(error).__name__}: {error}).")
         words = f"This section could not be made: {type(error).__name__}: {error}"
         return joined([paragraph(words, "note")])
-
-
-def _entry(section: _Section) -> Html:
-    return tag("li", tag("a", section.title, href=f"#{section.anchor}"))
 
 
 def _title(material: Material) -> str:

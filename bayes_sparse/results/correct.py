@@ -11,12 +11,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from bayes_sparse.common.types import FloatArray
-from bayes_sparse.fitting.verdict import FitWarning
-from bayes_sparse.results.diagnose import Diagnosis, is_corrected, judged
+from bayes_sparse.common.types import BoolArray, FloatArray
+from bayes_sparse.common.warnings import FitWarning
+from bayes_sparse.results.diagnose import Diagnosis, judged
 from bayes_sparse.results.importance import Importance, coordinate_draws, importance, log_densities
-from bayes_sparse.trees.moments import with_moments
-from bayes_sparse.trees.rung import was_sampled
+from bayes_sparse.trees.read import stored, was_sampled
+from bayes_sparse.trees.write import with_moments
 
 __all__ = ["correct"]
 
@@ -55,7 +55,7 @@ def correct(tree: xr.DataTree, random_seed: int | None = None) -> xr.DataTree:
         raise ValueError(
             "correct takes a tree from an evidence method of bayes_sparse.fit (of a ladder, one of its rungs)."
         )
-    if is_corrected(tree):
+    if stored(tree).corrected:
         raise ValueError("This tree has been corrected already.")
     log_p, log_q = log_densities(tree)
     weights = importance(log_p.to_numpy(), log_q.to_numpy())
@@ -109,20 +109,33 @@ def _moments(tree: xr.DataTree, weights: Importance) -> xr.Dataset:
     if np.ptp(share) == 0:  # those it has are exact
         return evidence
     drawn = coordinate_draws(tree)
-    directions = _directions(tree["posterior"].to_dataset(), evidence)
-    out = with_moments(evidence, share @ drawn, _factor(evidence, drawn, directions, share))
+    by_direction = stored(tree).by_direction
+    directions = _directions(tree["posterior"].to_dataset()) if by_direction else None
+    mixed = _mixed(evidence) if by_direction else None
+    out = with_moments(evidence, share @ drawn, _factor(drawn, directions, mixed, share))
     return out if directions is None else out.assign(_of_directions(evidence, directions, share))
 
 
-def _directions(posterior: xr.Dataset, evidence: xr.Dataset) -> xr.DataArray | None:
-    """Draws (S, k) of the directions of a one-step method; None for any other, or where none was kept."""
-    if "direction" not in evidence.dims or "direction" not in posterior.dims:
+def _directions(posterior: xr.Dataset) -> xr.DataArray | None:
+    """Draws (S, k) of the directions of a one-step method; None where none was kept."""
+    if "direction" not in posterior.dims:
         return None
     u = posterior["u_direction" if "u_direction" in posterior else "u"]
     return u.stack(sample=_SAMPLES, create_index=False).transpose("sample", "direction")
 
 
-def _factor(evidence: xr.Dataset, drawn: FloatArray, directions: xr.DataArray | None, share: FloatArray) -> FloatArray:
+def _mixed(evidence: xr.Dataset) -> BoolArray:
+    """Which coordinates some direction has a part of."""
+    column = evidence["column"].to_numpy()
+    mixed = np.zeros(len(column), dtype=bool)
+    inside = column < evidence.sizes["basis"]
+    mixed[inside] = evidence["loading"].to_numpy()[:, column[inside]].any(axis=0)
+    return mixed
+
+
+def _factor(
+    drawn: FloatArray, directions: xr.DataArray | None, mixed: BoolArray | None, share: FloatArray
+) -> FloatArray:
     """F with F F' the weighted covariance of the draws (S, k) of the coordinates.
 
     The weights of a one-step method are many and span few dimensions: those of the directions, and of the weights that
@@ -131,11 +144,7 @@ def _factor(evidence: xr.Dataset, drawn: FloatArray, directions: xr.DataArray | 
     root = np.sqrt(share)[:, None]
     centred = root * (drawn - share @ drawn)
     span = centred
-    if "direction" in evidence.dims:
-        column = evidence["column"].to_numpy()
-        mixed = np.zeros(len(column), dtype=bool)
-        inside = column < evidence.sizes["basis"]
-        mixed[inside] = evidence["loading"].to_numpy()[:, column[inside]].any(axis=0)
+    if mixed is not None:
         u = np.empty((len(drawn), 0)) if directions is None else directions.to_numpy()
         span = np.hstack([root * (u - share @ u), centred[:, ~mixed]])
     Q, _ = np.linalg.qr(span)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,9 +9,9 @@ import pymc as pm
 import xarray as xr
 
 from bayes_sparse.results.importance import Importance, importance, log_densities
-from bayes_sparse.trees.rung import condition, was_sampled
+from bayes_sparse.trees.read import stored, was_sampled
 
-__all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "is_corrected", "judged"]
+__all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "judged"]
 
 _CLAUSE = "All of this is given the terms selected and alpha*; their own uncertainty is not checked."
 _NEXT = 'bs.fit(..., method="nuts", condition="alpha")'
@@ -133,16 +132,11 @@ def diagnose(tree: xr.DataTree, model: pm.Model | None = None) -> Diagnosis | Sa
         return _of_chains(tree)
     if "evidence" not in tree.children:
         raise ValueError("diagnose takes a tree from bayes_sparse.fit (of a ladder, one of its rungs).")
-    if is_corrected(tree):
-        before = Diagnosis(**json.loads(tree["evidence"].attrs["diagnosis"]))
+    if stored(tree).corrected:
+        before = Diagnosis(**stored(tree).diagnosis)
         return replace(before, verdict=f"This tree has been corrected already; before that: {before.verdict}")
     log_p, log_q = log_densities(tree, model)
     return judged(tree, importance(log_p.to_numpy(), log_q.to_numpy()))
-
-
-def is_corrected(tree: xr.DataTree) -> bool:
-    """Whether the draws of an evidence fit have been re-weighted."""
-    return "evidence" in tree.children and bool(tree["evidence"].attrs.get("corrected", 0))
 
 
 def judged(tree: xr.DataTree, weights: Importance) -> Diagnosis:
@@ -157,7 +151,7 @@ def judged(tree: xr.DataTree, weights: Importance) -> Diagnosis:
         log_evidence=float(evidence["log_evidence"]),
         log_evidence_importance=weights.log_mean,
         log_evidence_se=weights.log_mean_se,
-        conditional_on=condition(evidence),
+        conditional_on=stored(tree).given,
         trusted=weights.k_hat <= weights.threshold,
         verdict=f"{_in_words(weights)} {_aside(evidence)}{_CLAUSE}",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -15,8 +14,9 @@ from pytensor.compile.mode import Mode
 from scipy.special import logsumexp
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inference.priors import Gaussian, Laplace
+from bayes_sparse.inference.priors import Gaussian, named
 from bayes_sparse.inputs.pm_model import read_general, read_model
+from bayes_sparse.trees.read import stored
 
 __all__ = ["Importance", "coordinate_draws", "importance", "log_densities"]
 
@@ -130,7 +130,7 @@ def coordinate_draws(tree: xr.DataTree) -> FloatArray:
 def _owners(tree: xr.DataTree, evidence: xr.Dataset) -> list[tuple[str, int, int]]:
     """The variables behind the columns, each with its first column and the one after its last."""
     M = evidence.sizes["basis"]
-    vectors = list(json.loads(tree.attrs["bayes_sparse"]).get("vectors", {}).items())
+    vectors = list(stored(tree).vectors.items())
     if len(vectors) == 1 and len(vectors[0][1][1]) == M:
         owners = [(str(vectors[0][0]), 0, M)]
     else:
@@ -152,14 +152,14 @@ def _runs(names: list[str], start: int) -> list[tuple[str, int, int]]:
 
 def _by_pymc(tree: xr.DataTree, model: pm.Model) -> xr.DataArray:
     """The log target at every draw of a fit of the user's own model, by PyMC's density of that model."""
-    settings: dict[str, Any] = json.loads(tree.attrs["bayes_sparse"])
-    if settings["model"] != "declared":
+    fit = stored(tree)
+    if not fit.declared:
         raise ValueError("This tree is not of a pm.Model of your own, and its log target is in it: leave out `model`.")
     evidence, stats = tree["evidence"].to_dataset(), tree["sample_stats"].to_dataset()
-    if "lambda" in evidence and evidence["theta"].size:
+    if fit.on_path and evidence["theta"].size:
         raise ValueError("On an L1 path nuisance parameters are drawn with the weights: leave out `model`.")
-    weights: Any = tuple(settings["weights"]) if isinstance(settings["weights"], list) else settings["weights"]
-    read: Any = read_model(model, weights) if settings.get("linear", True) else read_general(model, weights)
+    weights: Any = fit.weights
+    read: Any = read_model(model, weights) if fit.linear else read_general(model, weights)
     drawn = coordinate_draws(tree)
     prior_mean = np.concatenate([block.mean.ravel() for block in (*read.sparse, *read.fixed)])
     w = np.tile(prior_mean, (len(drawn), 1))
@@ -193,7 +193,7 @@ def _log_prior(tree: xr.DataTree, evidence: xr.Dataset, w: FloatArray) -> FloatA
     if "lambda" in evidence:
         lam = float(evidence["lambda"]) if len(kept) else 1.0
         return np.asarray((np.log(lam / 2) - lam * np.abs(w[:, kept])).sum(axis=1))
-    if "direction" not in evidence.dims:
+    if not stored(tree).by_direction:
         return np.asarray(Gaussian().log_prior(w[:, kept], evidence["alpha"].to_numpy()[kept]).sum(axis=1))
     posterior = tree["posterior"].to_dataset()
     name = "u_direction" if "u_direction" in posterior else "u"
@@ -201,5 +201,4 @@ def _log_prior(tree: xr.DataTree, evidence: xr.Dataset, w: FloatArray) -> FloatA
         return np.zeros(len(w))
     u = posterior[name].transpose("chain", "draw", "direction").to_numpy().reshape(len(w), -1)
     alpha = evidence["alpha"].sel(direction=posterior["direction"]).to_numpy()
-    prior = Laplace() if evidence.attrs["prior"] == "laplace" else Gaussian()
-    return np.asarray(prior.log_prior(u, alpha).sum(axis=1))
+    return np.asarray(named(evidence.attrs["prior"]).log_prior(u, alpha).sum(axis=1))

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.results.diagnose import Diagnosis, diagnose
-from bayes_sparse.trees.rung import condition, was_sampled
+from bayes_sparse.trees.read import stored, was_sampled
 
 __all__ = ["Bridge", "LogEvidence", "bridge_sampling", "log_evidence"]
 
@@ -225,4 +225,4 @@ def _approximate(tree: xr.DataTree) -> LogEvidence:
             "With lambda integrated out the prior is improper, and there is no approximate log evidence; "
             "method='importance' gives the one at the lambda found, from a fit with draws whose k-hat is small enough."
         )
-    return LogEvidence(value, 0.0 if kind == "exact" else np.nan, kind, "approximate", condition(evidence))
+    return LogEvidence(value, 0.0 if kind == "exact" else np.nan, kind, "approximate", stored(tree).given)

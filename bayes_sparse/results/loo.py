@@ -6,9 +6,8 @@ from typing import Any
 
 import xarray as xr
 
-from bayes_sparse.results.diagnose import is_corrected
 from bayes_sparse.results.importance import log_densities
-from bayes_sparse.trees.rung import was_sampled
+from bayes_sparse.trees.read import stored, was_sampled
 
 __all__ = ["loo"]
 
@@ -43,7 +42,7 @@ def loo(tree: xr.DataTree, pointwise: bool = False) -> Any:
         raise ValueError(
             "This tree has no pointwise log-likelihood, which was too large to be stored: fit with fewer draws."
         )
-    if was_sampled(tree) or is_corrected(tree):
+    if was_sampled(tree) or stored(tree).corrected:
         return az.loo(tree, pointwise=pointwise)
     if not tree["evidence"].sizes.get("factor", 0):
         raise ValueError("Nothing was kept and there is no bias: every draw is the same, whatever is left out.")

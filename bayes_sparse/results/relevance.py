@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+
+from bayes_sparse.trees.read import stored
 
 __all__ = ["relevance", "taken_up", "unpruned"]
 
@@ -100,7 +101,7 @@ def relevance(
         are those whose mean is more than two sds from zero.
     """
     evidence = tree["evidence"].to_dataset() if "evidence" in tree.children else _of_draws(tree)
-    one_step = "direction" in evidence.dims
+    one_step = stored(tree).by_direction
     if space == "eigen":
         if not one_step:
             raise ValueError("space='eigen' shows the directions of a one-step method (method='revm'); this has none.")
@@ -236,7 +237,7 @@ def unpruned(tree: xr.DataTree) -> xr.DataTree:
     if "posterior" not in tree.children:
         raise ValueError("This tree has no posterior draws; fit with draws > 0.")
     posterior = tree["posterior"].to_dataset()
-    for name, (dim, labels) in json.loads(tree.attrs["bayes_sparse"]).get("vectors", {}).items():
+    for name, (dim, labels) in stored(tree).vectors.items():
         if name in posterior:
             posterior = posterior.reindex({dim: labels}, fill_value=0.0)
         else:

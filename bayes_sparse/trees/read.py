@@ -1,4 +1,4 @@
-"""What a report is about: one tree, several by name, or the rungs of a ladder."""
+"""What a tree says of its fit: the one reader of what the writer stored."""
 
 from __future__ import annotations
 
@@ -7,26 +7,53 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 
+from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs import likelihoods
 
-__all__ = ["Fit", "read_trees"]
+__all__ = ["RUNGS", "Rung", "StoredFit", "read_trees", "rung_of", "stored", "was_sampled"]
 
+type Rung = Literal["plug_in", "approximation", "conditional", "full"]
+
+RUNGS: tuple[Rung, ...] = ("plug_in", "approximation", "conditional", "full")  # from the least exact to the most
 _ALONE = "this fit"
 
 
+def stored(tree: xr.DataTree, caller: str | None = None) -> StoredFit:
+    """A tree, read; refused in the name of a caller where it is not one of ours."""
+    if caller is not None and (not isinstance(tree, xr.DataTree) or "bayes_sparse" not in tree.attrs):
+        raise TypeError(f"{caller} takes a tree from bayes_sparse.fit; this has no 'bayes_sparse' attribute.")
+    return StoredFit(_ALONE, tree)
+
+
+def was_sampled(tree: xr.DataTree) -> bool:
+    """Whether the draws of a tree are NUTS's."""
+    return "posterior" in tree.children and tree["posterior"].attrs.get("method") == "nuts"
+
+
+def rung_of(tree: xr.DataTree) -> Rung:
+    """Which rung of the ladder a tree is on: plug-in, approximation, exact at alpha*, or everything."""
+    if was_sampled(tree):
+        return "conditional" if tree["posterior"].attrs.get("condition") else "full"
+    if "posterior" not in tree.children and not np.any(tree["evidence"]["covariance_factor"].to_numpy()):
+        return "plug_in"
+    return "approximation"
+
+
 @dataclass(frozen=True, eq=False)
-class Fit:
+class StoredFit:
     """A tree and what its user calls it.
 
     Attributes
     ----------
     name : str
-        Its name in the report.
+        Its name beside others.
     tree : xarray.DataTree
         From `bayes_sparse.fit`.
     """
@@ -37,8 +64,57 @@ class Fit:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Model, likelihood, basis and columns; empty for a tree that is not ours."""
-        stored: dict[str, Any] = json.loads(self.tree.attrs.get("bayes_sparse", "{}"))
-        return stored
+        found: dict[str, Any] = json.loads(self.tree.attrs.get("bayes_sparse", "{}"))
+        return found
+
+    @property
+    def declared(self) -> bool:
+        """Whether it is of a `pm.Model` of the user's own."""
+        return self.settings.get("model") == "declared"
+
+    @property
+    def linear(self) -> bool:
+        """Whether that model was read as one with a linear predictor."""
+        return bool(self.settings.get("linear", True))
+
+    @property
+    def weights(self) -> str | tuple[str, ...] | None:
+        """The sparse variables that the user named."""
+        named = self.settings.get("weights")
+        return tuple(named) if isinstance(named, list) else named
+
+    @cached_property
+    def likelihood(self) -> likelihoods.Likelihood:
+        """Of a named model."""
+        return likelihoods.from_settings(self.settings["likelihood"])
+
+    @property
+    def likelihood_name(self) -> str:
+        """Name of its likelihood, if it is known."""
+        return str(self.settings.get("likelihood", {}).get("name", ""))
+
+    @property
+    def targets(self) -> str:
+        """What was observed: "numbers", "counts", "two classes" or "classes"; of another's tree not known."""
+        if self.declared:
+            return {"bernoulli": "two classes", "categorical": "classes"}.get(self.likelihood_name, "numbers")
+        return self.likelihood.targets if self.likelihood_name else ""
+
+    @cached_property
+    def basis(self) -> bases.Basis:
+        """Of a named model."""
+        return bases.from_settings(self.settings["basis"])
+
+    @property
+    def columns(self) -> list[Any]:
+        """Names of the features, or of those of each class."""
+        return list(self.settings["columns"])
+
+    @property
+    def vectors(self) -> dict[str, tuple[str, list[Any]]]:
+        """Dim and labels of every sparse vector in full, pruned entries too."""
+        found: dict[str, tuple[str, list[Any]]] = self.settings.get("vectors", {})
+        return found
 
     @cached_property
     def evidence(self) -> xr.Dataset | None:
@@ -63,14 +139,42 @@ class Fit:
         return xr.Dataset() if group is None else group
 
     @property
+    def by_direction(self) -> bool:
+        """Whether directions were chosen, by a one-step method, and no weight pruned."""
+        return self.evidence is not None and "direction" in self.evidence.dims
+
+    @property
+    def on_path(self) -> bool:
+        """Whether it is a point of an L1 path."""
+        return self.evidence is not None and "lambda" in self.evidence
+
+    @property
     def sampled(self) -> bool:
-        """Whether its draws are those of a sampler."""
-        return self.posterior is not None and (self.evidence is None or self.posterior.attrs.get("method") == "nuts")
+        """Whether its draws are those of a sampler, ours or another's."""
+        return self.posterior is not None and (self.evidence is None or was_sampled(self.tree))
+
+    @property
+    def corrected(self) -> bool:
+        """Whether the draws of an evidence fit have been re-weighted."""
+        return self.evidence is not None and bool(self.evidence.attrs.get("corrected", 0))
+
+    @property
+    def diagnosis(self) -> dict[str, Any]:
+        """Of a corrected fit: what its importance weights said before."""
+        assert self.evidence is not None
+        found: dict[str, Any] = json.loads(self.evidence.attrs["diagnosis"])
+        return found
+
+    @property
+    def status(self) -> Status | None:
+        """How an evidence method ended."""
+        word = None if self.evidence is None or self.sampled else self.evidence.attrs.get("status")
+        return None if word is None else Status.of(word)
 
     @cached_property
     def judged(self) -> xr.DataTree:
         """The tree as `diagnose` and `loo` take it: draws of another sampler than ours are marked as such."""
-        if not self.sampled or self.tree["posterior"].attrs.get("method") == "nuts":
+        if not self.sampled or was_sampled(self.tree):
             return self.tree
         marked = self.tree.copy()
         marked["posterior"].attrs["method"] = "nuts"
@@ -85,7 +189,15 @@ class Fit:
     def attributes(self) -> dict[str, Any]:
         """How the fit was made."""
         own = self.posterior if self.sampled else self.evidence
-        return {} if own is None else dict(own.attrs)
+        return {} if own is None else {str(name): value for name, value in own.attrs.items()}
+
+    @property
+    def seconds(self) -> float:
+        """How long the fit took, NaN where the tree does not say."""
+        for group in (self.posterior, self.evidence):
+            if group is not None and "seconds" in group.attrs:
+                return float(group.attrs["seconds"])
+        return float("nan")
 
     @property
     def method(self) -> str:
@@ -93,9 +205,29 @@ class Fit:
         return str(self.attributes.get("method", "a sampler" if self.sampled else ""))
 
     @property
-    def likelihood(self) -> str:
-        """Name of its likelihood, if it is known."""
-        return str(self.settings.get("likelihood", {}).get("name", ""))
+    def given(self) -> str:
+        """What the log evidence, and all that an evidence fit says, is conditional on."""
+        assert self.evidence is not None
+        if self.on_path:
+            return f"the support and lambda* = {float(self.evidence['lambda']):.4g}; flat priors count as 1"
+        terms = "the directions kept and alpha*" if self.by_direction else "the terms selected and alpha*"
+        return f"{terms}, nuisance parameters at their estimates" if self.evidence["theta"].size else terms
+
+    @property
+    def kind(self) -> str:
+        """What kind of answer it is, in words."""
+        rung = rung_of(self.tree)
+        if rung == "full":
+            return "NUTS, everything"
+        if rung == "plug_in":
+            return "plug-in"
+        attributes = self.tree["evidence"].attrs
+        at = "lambda*" if attributes.get("prior") == "jeffreys" else "alpha*"
+        if rung == "conditional":
+            return f"NUTS at {at}"
+        made = str(attributes.get("approximation"))
+        how = {"exact": "exact", "quadratic": "quadratic model's"}.get(made, "approximate")
+        return f"evidence, {how} posterior at {at}" + (", corrected by importance weights" if self.corrected else "")
 
     @property
     def classes(self) -> list[Any] | None:
@@ -122,21 +254,21 @@ class Fit:
         return self.tree[name].to_dataset() if name in self.tree.children else None
 
 
-def read_trees(trees: Any) -> list[Fit]:
+def read_trees(trees: Any) -> list[StoredFit]:
     """The trees handed in, with names; the rungs of a ladder one by one."""
     if isinstance(trees, xr.DataTree):
         named = _rungs(trees)
-        return (
-            [Fit(name, rung) for name, rung in named.items()] if named else [Fit(_ALONE, _checked("the tree", trees))]
-        )
+        if named:
+            return [StoredFit(name, rung) for name, rung in named.items()]
+        return [StoredFit(_ALONE, _checked("the tree", trees))]
     if not isinstance(trees, Mapping):
-        raise TypeError(f"report takes a tree from bayes_sparse.fit, or a dict of them by name, not {_kind(trees)}.")
-    fits: list[Fit] = []
+        raise TypeError(f"report takes a tree from bayes_sparse.fit, or a dict of them by name, not {_type(trees)}.")
+    fits: list[StoredFit] = []
     for name, tree in trees.items():
         rungs = _rungs(tree) if isinstance(tree, xr.DataTree) else {}
-        fits += [Fit(f"{name}: {rung}", below) for rung, below in rungs.items()]
+        fits += [StoredFit(f"{name}: {rung}", below) for rung, below in rungs.items()]
         if not rungs:
-            fits.append(Fit(str(name), _checked(f"the tree {name!r}", tree)))
+            fits.append(StoredFit(str(name), _checked(f"the tree {name!r}", tree)))
     if not fits:
         raise ValueError("There is nothing to report: the dict of trees is empty.")
     twice = [name for name, times in Counter(fit.name for fit in fits).items() if times > 1]
@@ -158,11 +290,11 @@ def _is_fit(tree: xr.DataTree) -> bool:
 
 def _checked(what: str, tree: Any) -> xr.DataTree:
     if not isinstance(tree, xr.DataTree):
-        raise TypeError(f"report takes trees from bayes_sparse.fit; {what} is {_kind(tree)}.")
+        raise TypeError(f"report takes trees from bayes_sparse.fit; {what} is {_type(tree)}.")
     if not _is_fit(tree):
         raise ValueError(f"There is nothing to report: {what} has neither a group 'evidence' nor a group 'posterior'.")
     return tree
 
 
-def _kind(thing: Any) -> str:
+def _type(thing: Any) -> str:
     return f"of type {type(thing).__name__}"

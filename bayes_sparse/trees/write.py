@@ -1,4 +1,4 @@
-"""The outcome of a fit as an `xarray.DataTree` that ArviZ takes as it is; `one_step.tree` for one-step methods.
+"""The one writer of trees: a fit, described by its family, as an `xarray.DataTree` that ArviZ takes as it is.
 
 Groups: ``posterior`` (draws of the terms kept and of the nuisance parameters), ``sample_stats``, ``log_likelihood``,
 ``observed_data``, ``constant_data``, and ``evidence`` with one value a basis function. The root's attribute
@@ -8,64 +8,97 @@ Groups: ``posterior`` (draws of the terms kept and of the nuisance parameters), 
 from __future__ import annotations
 
 import json
-from functools import cache
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from bayes_sparse.common.storage import quick_enough, small_enough
 from bayes_sparse.common.types import FloatArray, Variables
-from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
+from bayes_sparse.inference.sampling import Chains
 from bayes_sparse.inputs.kernel_width import WidthSearch
-from bayes_sparse.problem.gaussian import Primal
 from bayes_sparse.problem.labelled import LabelledProblem
-from bayes_sparse.trees.draws import factor_of, posterior_draws
+from bayes_sparse.trees.description import Description, moments_of
+from bayes_sparse.trees.naming import chain_and_draw, in_parts, of_each_observation
 
-__all__ = [
-    "add",
-    "assemble",
-    "evidence_tree",
-    "fixed_names",
-    "nuts_tree",
-    "put_fixed",
-    "term_labels",
-    "versions",
-    "with_width",
-]
+__all__ = ["at_alpha_tree", "fit_tree", "mode_alone", "own_model_tree", "sampled_tree", "with_moments", "with_width"]
 
 
-def evidence_tree(
-    labelled: LabelledProblem,
-    approximation: Approximation,
-    outcome: Outcome,
-    attributes: dict[str, Any],
-    *,
-    draws: int,
-    chains: int,
-    rng: np.random.Generator,
+def fit_tree(
+    description: Description, attributes: dict[str, Any], *, draws: int, chains: int, rng: np.random.Generator
 ) -> xr.DataTree:
-    """Moments, and draws if any are asked for, of the Gaussian posterior an evidence method ended at."""
-    groups = {"evidence": _evidence(labelled, approximation, outcome, attributes)}
+    """What an evidence method found, and draws if any are asked for."""
+    groups = {"evidence": _evidence(description, attributes)}
     if draws:
-        groups |= posterior_draws(labelled, approximation, outcome.state, draws, chains, rng)
-    return assemble(labelled, groups)
+        groups |= _drawn(description, (chains, draws), rng)
+    return _assembled(description.labelled, groups)
 
 
-def nuts_tree(labelled: LabelledProblem, sampled: xr.DataTree, attributes: dict[str, Any]) -> xr.DataTree:
-    """Draws of NUTS in the layout of an evidence tree: the same names, units and groups."""
+def at_alpha_tree(
+    description: Description,
+    attributes: dict[str, Any],
+    chains: Chains,
+    told: dict[str, Any],
+    bridge: xr.Dataset | None,
+) -> xr.DataTree:
+    """Draws of the exact posterior at the hyper-parameters of a fit, laid out like every other fit."""
+    labelled, shape = description.labelled, chains.x.shape[:2]
+    x = chains.x.reshape(-1, chains.x.shape[2])
+    evidence = with_moments(_evidence(description, attributes), *moments_of(description, x))
+    stats: Variables = {name: (("chain", "draw"), values) for name, values in chains.stats.items()}
+    stats["log_p"] = stats["lp"]
+    said = {"log_p": "log p(y|w) + log p(w|alpha) at the point values that are held, normalised"}
+    groups = {
+        "evidence": evidence.assign(description.more(x)).assign_attrs(
+            {**told, "approximation": "none: sampled at alpha*"}
+        ),
+        "posterior": description.sampled(x, shape).assign_attrs(told),
+        "sample_stats": xr.Dataset(stats, coords=chain_and_draw(shape), attrs=said),
+    }
+    if small_enough(8 * len(x) * labelled.y.size):
+        groups["log_likelihood"] = of_each_observation(labelled, description.pointwise(x), shape)
+    if bridge is not None:
+        groups["bridge"] = bridge
+    tree = _assembled(labelled, groups)
+    constant = tree["constant_data"].to_dataset()
+    held = {name: np.asarray(value) for name, value in description.held.items() if name not in constant}
+    constant = constant.assign({name: (_dims(name, value), value) for name, value in held.items()})
+    return tree.assign({"constant_data": xr.DataTree(constant)})
+
+
+def sampled_tree(labelled: LabelledProblem, sampled: xr.DataTree, attributes: dict[str, Any]) -> xr.DataTree:
+    """Draws of a named model's declaration in the layout of an evidence tree: the same names, units and groups."""
     # What only helps a declaration to be sampled says nothing that the weights and their scales do not.
     posterior = sampled["posterior"].to_dataset().drop_vars(["z", "log_lambda"], errors="ignore")
-    if labelled.scale is not None:
-        posterior = _undo_standardising(labelled, posterior)
-    groups = {"posterior": posterior}
+    groups = {"posterior": _undo_standardising(labelled, posterior)}
     for name in ("sample_stats", "log_likelihood"):
         if name in sampled.children:
             groups[name] = sampled[name].to_dataset()
-    tree = assemble(labelled, groups)
+    tree = _assembled(labelled, groups)
     tree["posterior"].attrs.update(attributes)
     return tree
+
+
+def own_model_tree(settings: dict[str, Any], sampled: xr.DataTree, attributes: dict[str, Any]) -> xr.DataTree:
+    """Draws of a `pm.Model` of the user's own: the groups that PyMC gives, and what prediction needs to know."""
+    sampled["posterior"].attrs.update(attributes)
+    sampled.attrs["bayes_sparse"] = json.dumps(settings)
+    return sampled
+
+
+def mode_alone(tree: xr.DataTree) -> xr.DataTree:
+    """The mode of an evidence fit as if it were known, without a posterior."""
+    evidence = tree["evidence"].to_dataset()
+    mean = evidence["coordinate_mean"].to_numpy().copy()
+    if "mode" in evidence:  # of a one-step method, whose mean is another point
+        column = evidence["column"].to_numpy()
+        basis = column < evidence.sizes["basis"]
+        mean[basis] = evidence["mode"].to_numpy()[column[basis]]
+    point = with_moments(evidence, mean, np.zeros((len(mean), 1))).assign_attrs(approximation="none: the mode alone")
+    groups = {name: tree[name].to_dataset() for name in ("observed_data", "constant_data")}
+    plugged = xr.DataTree.from_dict({"/evidence": point} | {f"/{name}": group for name, group in groups.items()})
+    plugged.attrs.update(tree.attrs)
+    return plugged
 
 
 def with_width(tree: xr.DataTree, tried: WidthSearch) -> xr.DataTree:
@@ -74,14 +107,66 @@ def with_width(tree: xr.DataTree, tried: WidthSearch) -> xr.DataTree:
     return tree.assign({"evidence": xr.DataTree(evidence)})
 
 
-@cache
-def versions() -> str:
-    """Versions of the packages a result depends on, as JSON."""
-    names = ("bayes_sparse", "pymc", "pytensor", "arviz", "numpy", "scipy", "xarray")
-    return json.dumps({name: version(name) for name in names})
+def with_moments(evidence: xr.Dataset, mean: FloatArray, factor: FloatArray) -> xr.Dataset:
+    """The group `evidence` with another mean and covariance of all coordinates, and of all that repeats them.
+
+    Parameters
+    ----------
+    evidence : Dataset
+        That group of a fit.
+    mean : array (coordinate,)
+        In the user's units.
+    factor : array (coordinate, any)
+        F with F F' the covariance.
+    """
+    M, column = evidence.sizes["basis"], evidence["column"].to_numpy()
+    sd, basis = np.sqrt(np.einsum("ij,ij->i", factor, factor)), column < M
+    out = evidence.drop_vars("covariance_factor").assign(
+        coordinate_mean=(("coordinate",), mean), covariance_factor=(("coordinate", "factor"), factor)
+    )
+    for name, values in (("mean", mean), ("sd", sd)):
+        full = np.zeros(M)
+        full[column[basis]] = values[basis]
+        out[name] = (("basis",), full)
+    labels = np.array([str(label).split("[")[0] for label in evidence["coordinate"].to_numpy()])
+    for label in dict.fromkeys(labels[~basis]):
+        inside = ~basis & (labels == label)
+        for name, values in ((label, mean), (f"{label}_sd", sd)):
+            if name in out:
+                out[name] = (out[name].dims, values[inside].reshape(out[name].shape))
+    return out
 
 
-def assemble(labelled: LabelledProblem, groups: dict[str, xr.Dataset]) -> xr.DataTree:
+def _evidence(description: Description, attributes: dict[str, Any]) -> xr.Dataset:
+    variables, coords = description.stored()
+    return xr.Dataset(variables, coords=coords, attrs={"approximation": description.approximation, **attributes})
+
+
+def _drawn(description: Description, shape: tuple[int, int], rng: np.random.Generator) -> dict[str, xr.Dataset]:
+    """Independent draws, the log densities at them, and the log-likelihood of each observation if it can be stored."""
+    labelled, count = description.labelled, shape[0] * shape[1]
+    drawn = description.draw(count, rng)
+    groups = {"posterior": description.named(drawn.x, drawn.theta, shape)}
+    stats = {"log_q": drawn.log_q}
+    n = labelled.y.size
+    if quick_enough(count * n):
+        stored = small_enough(8 * count * n)
+        parts = in_parts(count, n * labelled.predictors)
+        looks = [description.look(drawn, some, each=stored) for some in parts]
+        for name in looks[0][1]:
+            stats[name] = np.concatenate([targets[name] for _, targets in looks])
+        if stored:
+            pointwise = np.concatenate([each for each, _ in looks if each is not None])
+            groups["log_likelihood"] = of_each_observation(labelled, pointwise, shape)
+    groups["sample_stats"] = xr.Dataset(
+        {name: (("chain", "draw"), values.reshape(shape)) for name, values in stats.items()},
+        coords=chain_and_draw(shape),
+        attrs={name: note for name, note in description.notes.items() if name in stats},
+    )
+    return groups
+
+
+def _assembled(labelled: LabelledProblem, groups: dict[str, xr.Dataset]) -> xr.DataTree:
     """Add the data and what prediction needs to the groups of a fit."""
     obs = {labelled.obs_dim: labelled.obs}
     dims = (labelled.obs_dim, *(f"{labelled.observed}_dim_{i}" for i in range(1, labelled.y.ndim)))
@@ -110,96 +195,10 @@ def _vectors(labelled: LabelledProblem) -> dict[str, tuple[str, list[Any]]]:
     return vectors
 
 
-def _evidence(
-    labelled: LabelledProblem, approximation: Approximation, outcome: Outcome, attributes: dict[str, Any]
-) -> xr.Dataset:
-    """One value a basis function, in the user's units; pruned ones have zero mean and infinite precision."""
-    state, M = outcome.state, labelled.M
-    index = state.index
-    basis = index < M
-    factor = labelled.in_users_units(factor_of(state).T, index).T
-    mean = labelled.in_users_units(state.mean, index)
-    sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
-    mean = mean + labelled.prior_mean[index]
-    alpha = state.alpha.copy()
-    if labelled.scale is not None:
-        alpha[basis] *= labelled.scale[index[basis]] ** 2
-
-    def spread(values: NDArray[Any], fill: float | bool) -> NDArray[Any]:
-        full = np.full(M, fill)
-        full[index[basis]] = values[basis]
-        return full
-
-    variables: Variables = {
-        "log_evidence": ((), state.log_evidence),
-        "objective": ((), state.objective),
-        "alpha": (("basis",), spread(alpha, np.inf)),
-        "mean": (("basis",), spread(mean, 0.0)),
-        "sd": (("basis",), spread(sd, 0.0)),
-        "gamma": (("basis",), spread(state.gamma, 0.0)),
-        "relevant": (("basis",), spread(np.ones(len(index), dtype=bool), False)),
-        "column": (("coordinate",), index),
-        "coordinate_mean": (("coordinate",), mean),
-        "covariance_factor": (("coordinate", "factor"), factor),
-        "theta": (("nuisance",), state.theta),
-        "history": (("iteration",), np.asarray(outcome.history)),
-    }
-    if labelled.classes is not None:
-        variables["score"] = (("basis",), _scores(approximation, state, M))
-    put_fixed(variables, labelled, mean, sd, index, state.theta)
-    if labelled.hyper_points is not None:
-        points = labelled.hyper_points(spread(alpha, np.inf))
-        variables |= {name: point for name, point in points.items() if name not in variables}
-    labels = np.array([*labelled.names, *fixed_names(labelled)])[index]
-    coords = {"basis": np.array(labelled.names), "coordinate": labels, **term_labels(labelled)}
-    return xr.Dataset(variables, coords=coords, attrs={"approximation": approximation.name, **attributes})
-
-
-def _scores(approximation: Approximation, state: State, M: int) -> FloatArray:
-    """q^2 / s of the columns left out: how near each is to paying for itself, which it does above 1; NaN for the kept.
-
-    Also NaN where the method gives no likelihood to score them by, or kept more columns than there are observations.
-    """
-    out = np.full(M, np.nan)
-    if state.terms is not None and isinstance(state.posterior, Primal):
-        scores = approximation.scores(state)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out = np.where(scores.S > 0, scores.Q**2 / scores.S, 0.0)[:M]
-        out[state.index[state.index < M]] = np.nan
-    return out
-
-
-def term_labels(labelled: LabelledProblem) -> dict[str, Any]:
-    """The column and the class of each basis function, where there are several classes."""
-    return {name: ("basis", values) for name, values in labelled.labels.items()}
-
-
-def put_fixed(
-    variables: Variables,
-    labelled: LabelledProblem,
-    mean: FloatArray,
-    sd: FloatArray,
-    index: NDArray[np.intp],
-    theta: FloatArray,
-) -> None:
-    """Point values of the fixed weights (with their sd) and of the nuisance parameters, under the user's names."""
-    for block in labelled.fixed:
-        inside = (index >= block.columns.start) & (index < block.columns.stop)
-        dims = block.dims if block.dims is not None else tuple(f"{block.name}_dim_{i}" for i in range(len(block.shape)))
-        add(variables, block.name, dims, mean[inside].reshape(block.shape))
-        add(variables, f"{block.name}_sd", dims, sd[inside].reshape(block.shape))
-    for name, value in labelled.unpack(theta).items():
-        value = np.asarray(value)
-        add(variables, name, tuple(f"{name}_dim_{i}" for i in range(value.ndim)), value)
-
-
-def add(variables: Variables, name: str, dims: tuple[str, ...], values: NDArray[Any]) -> None:
-    """A variable of the user's under its own name, or beside ours where the name is taken (a dispersion "alpha")."""
-    variables[name if name not in variables else f"{name}_point"] = (dims, values)
-
-
 def _undo_standardising(labelled: LabelledProblem, posterior: xr.Dataset) -> xr.Dataset:
-    assert labelled.scale is not None
+    """Weights, precisions and bias in the user's units."""
+    if labelled.scale is None:
+        return posterior
     basis = {"basis": posterior["basis"]}
     scale = xr.DataArray(labelled.scale, dims="basis", coords=basis)
     posterior = posterior.assign(w=posterior["w"] / scale)
@@ -214,10 +213,5 @@ def _undo_standardising(labelled: LabelledProblem, posterior: xr.Dataset) -> xr.
     return posterior
 
 
-def fixed_names(labelled: LabelledProblem) -> list[str]:
-    """One name a fixed weight."""
-    names: list[str] = []
-    for block in labelled.fixed:
-        size = int(np.prod(block.shape))
-        names += [block.name] if not block.shape else [f"{block.name}[{i}]" for i in range(size)]
-    return names
+def _dims(name: str, value: FloatArray) -> tuple[str, ...]:
+    return tuple(f"{name}_dim_{i}" for i in range(value.ndim))

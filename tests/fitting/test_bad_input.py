@@ -11,8 +11,8 @@ import pytest
 import xarray as xr
 
 import bayes_sparse as bs
-from bayes_sparse import basis as basis_module
 from bayes_sparse.common import progress
+from bayes_sparse.inputs.basis import _common as basis_module
 
 RNG = np.random.default_rng(83)
 N = 40
@@ -433,7 +433,7 @@ def test_ctrl_c_leaves_everything_usable(monkeypatch, capfd, method, likelihood)
 
 
 def test_ctrl_c_in_a_prediction_restores_the_users_data(monkeypatch):
-    from bayes_sparse.inputs.pm_model import declared
+    from bayes_sparse.results.predict import declared
 
     with pm.Model() as model:
         table = pm.Data("X", X)

@@ -32,18 +32,13 @@ def test_the_signature_is_the_contract():
         "target": None,
         "likelihood": "auto",
         "basis": "linear",
-        "hyper": None,
-        "smoothness": "auto",
         "keep": None,
         "weights": None,
         "offset": None,
         "draws": 1000,
         "chains": 4,
-        "max_iterations": None,
-        "tolerance": None,
         "random_seed": None,
         "progressbar": True,
-        "sample_kwargs": None,
     }
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayes_sparse as bs
-from bayes_sparse.fitting.verdict import FitWarning
+from bayes_sparse.common.warnings import FitWarning
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.inputs import kernel_width as widths

@@ -19,7 +19,10 @@ _FOUND = {
     if name != "nuts"
 }
 MODELS = {"gaussian": "ard_gaussian", "laplace": "laplace_eigen"}
-SYSTEMS = [(name, prior) for name, method in _FOUND.items() if method.family == "one_step" for prior in method.priors]
+PRIORS = registry.options("bayes_sparse.inference.priors")
+SYSTEMS = [
+    (name, prior) for name, method in _FOUND.items() if method.family == "one_step" for prior in method.priors or PRIORS
+]
 LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial", "categorical"]
 SEARCHED = ("student_t", "negative_binomial")  # their nuisance parameter is found to a thousandth
 BARE = bs.basis.precomputed()
@@ -58,7 +61,8 @@ def data(likelihood, seed, n=40, p=5):
 
 def fit(X, y, system, likelihood, **options):
     name, prior = system
-    return bs.fit(MODELS[prior], (X, y), method=name, likelihood=likelihood, **({"draws": 0} | options))
+    options = {"draws": 0} | ({} if prior in MODELS else {"prior": prior}) | options
+    return bs.fit(MODELS.get(prior, "ard_gaussian"), (X, y), method=name, likelihood=likelihood, **options)
 
 
 def same(one, other, likelihood, *, turned=lambda w: w, size=1.0):

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
 METHODS = [
     name
     for name in registry.options("bayes_sparse.methods")
-    if name != "nuts" and registry.lookup("bayes_sparse.methods", name, "method").family == "path"
+    if name != "nuts" and registry.lookup("bayes_sparse.methods", name, "method").family == "l1_path"
 ]
 ENDINGS = {
     "reweighted": {"fixed-point", "jump", "null"},

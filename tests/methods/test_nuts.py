@@ -145,8 +145,8 @@ def test_no_draws_are_refused():
     ],
 )
 def test_how_long_is_sampled(settings, tune, target_accept):
-    method = bs.methods.nuts.NUTS(sampler="pymc", **settings)
-    sampling = method(draws=10, chains=3, random_seed=1, progressbar=False, sample_kwargs={"cores": 1})
+    method = bs.methods.nuts.NUTS(sampler="pymc", sample_kwargs={"cores": 1}, **settings)
+    sampling = method(draws=10, chains=3, random_seed=1, progressbar=False)
     assert (sampling.tune, sampling.target_accept) == (tune, target_accept)
     assert (sampling.draws, sampling.chains, sampling.random_seed) == (10, 3, 1)
     assert sampling.more == {"cores": 1}

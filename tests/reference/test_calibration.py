@@ -11,7 +11,7 @@ from bayes_sparse.studies import calibration
 from bayes_sparse.studies.calibration import FITS, Settings, calibrate, quantities, simulated
 from bayes_sparse.studies.coverage import coverage, draw_calibration, uniformity
 from bayes_sparse.studies.ranks import band, chi_square, running_share, running_test
-from bayes_sparse.trees.rung import RUNGS
+from bayes_sparse.trees.read import RUNGS
 
 KEPT = 99
 

@@ -12,7 +12,7 @@ from pytensor.compile.mode import Mode
 
 import bayes_sparse as bs
 from bayes_sparse.fitting.fit import fit
-from bayes_sparse.trees.rung import rung_of
+from bayes_sparse.trees.read import rung_of
 
 RNG = np.random.default_rng(31)
 X = RNG.standard_normal((40, 2)) * [1.0, 20.0]

@@ -10,7 +10,7 @@ from scipy.stats import beta, norm
 import bayes_sparse as bs
 from bayes_sparse.report.replicates import band, coverage, left_out_weights, ranks, reliability, replicates
 from bayes_sparse.results.loo import loo
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.read import StoredFit
 
 
 def test_reliability_by_hand():
@@ -56,7 +56,7 @@ def test_the_band_is_that_of_massart():
 @pytest.mark.parametrize("kind", ["evidence", "sampled"])
 def test_weights_leave_out_what_arviz_leaves_out(logistic, sampled_like, kind):
     tree = logistic if kind == "evidence" else sampled_like(logistic)
-    weights = left_out_weights(Fit("", tree))
+    weights = left_out_weights(StoredFit("", tree))
     log_likelihood = tree["log_likelihood"]["label"].to_numpy().reshape(400, 150)
     np.testing.assert_allclose(weights.sum(axis=0), 1.0)
     by_hand = np.log(np.sum(weights * np.exp(log_likelihood), axis=0))
@@ -68,7 +68,7 @@ def test_weights_leave_out_what_arviz_leaves_out(logistic, sampled_like, kind):
 
 def test_replicates_have_the_moments_of_predict(linear, linear_data):
     X, _ = linear_data
-    drawn, predicted = replicates(Fit("", linear), X, every=True), bs.predict(linear, X)
+    drawn, predicted = replicates(StoredFit("", linear), X, every=True), bs.predict(linear, X)
     assert drawn.shape == (400, 120)
     sd = predicted["sd"].to_numpy()
     assert np.abs((drawn.mean(axis=0) - predicted["mean"].to_numpy()) / sd).max() < 4.5 / np.sqrt(400)
@@ -77,7 +77,7 @@ def test_replicates_have_the_moments_of_predict(linear, linear_data):
 
 def test_replicates_of_counts(counts, counts_data):
     X, _ = counts_data
-    drawn, predicted = replicates(Fit("", counts), X), bs.predict(counts, X)
+    drawn, predicted = replicates(StoredFit("", counts), X), bs.predict(counts, X)
     sd = predicted["sd"].to_numpy()
     assert np.all(drawn == np.floor(drawn))
     assert np.abs((drawn.mean(axis=0) - predicted["mean"].to_numpy()) / sd).max() < 5 / np.sqrt(400)
@@ -95,7 +95,7 @@ def test_replicates_of_other_likelihoods_without_draws(likelihood):
         else X[:, 0] + rng.standard_t(4, 200)
     )
     tree = bs.fit("ard_gaussian", (X, y), likelihood=likelihood, draws=0)
-    drawn, predicted = replicates(Fit("", tree), X), bs.predict(tree, X)
+    drawn, predicted = replicates(StoredFit("", tree), X), bs.predict(tree, X)
     error = (drawn.mean(axis=0) - predicted["mean"].to_numpy()) / predicted["sd"].to_numpy()
     assert np.abs(error.mean()) < 4 / np.sqrt(500 * 200) * 2  # draws of a parameter are shared by all rows
     assert np.mean(drawn.std(axis=0) / predicted["sd"].to_numpy()) == pytest.approx(1.0, abs=0.08)

@@ -96,7 +96,7 @@ def test_nothing_kept(written):
         tree = bs.fit("ard_gaussian", (rng.normal(size=(80, 5)), rng.normal(size=80)), draws=100, chains=2)
     page = checked(written(tree))
     assert "No term was kept" in page.text
-    assert "No term pays for itself" in page.text
+    assert "No basis function pays for itself" in page.text
 
 
 @pytest.mark.parametrize("missing", ["log_likelihood", "sample_stats", "observed_data", "constant_data"])

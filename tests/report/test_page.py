@@ -1,11 +1,13 @@
 """The page is well formed, whole by itself, in order, and shows the numbers of the functions it asks."""
 
+import importlib
 import re
 
 import numpy as np
 import pytest
 
 import bayes_sparse as bs
+from bayes_sparse.report.section import Section
 from bayes_sparse.results.diagnose import diagnose
 from bayes_sparse.results.loo import loo
 
@@ -112,13 +114,11 @@ def test_the_rungs_of_a_ladder_are_fits(written, linear, sampled_like):
 
 
 def test_a_section_that_fails_leaves_the_others(written, linear, monkeypatch):
-    from bayes_sparse.report import page as module
-
     def broken(material):
         raise KeyError("<b>broken</b>")
 
-    sections = (module._Section("data", "The data", broken), *module._SECTIONS[1:])
-    monkeypatch.setattr(module, "_SECTIONS", sections)
+    module = importlib.import_module("bayes_sparse.report.sections.data")
+    monkeypatch.setattr(module, "SECTION", Section("The data", 10, broken))
     with pytest.warns(bs.FitWarning, match="could not be made"):
         page = written(linear)
     assert "This section could not be made: KeyError" in page.section("data")

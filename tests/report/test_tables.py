@@ -8,7 +8,7 @@ from bayes_sparse.report.markup import number, table, with_error
 from bayes_sparse.report.material import known_terms, terms_of
 from bayes_sparse.report.sections.differences import _summary
 from bayes_sparse.results.comparison.compare import compare
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.read import StoredFit
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_table_has_its_names_escaped_and_its_numbers_to_the_right():
 
 
 def test_terms_are_the_moments_of_an_evidence_fit_and_the_quantiles_of_draws(linear, sampled_like):
-    fits = [Fit("a", linear), Fit("b", sampled_like(linear))]
+    fits = [StoredFit("a", linear), StoredFit("b", sampled_like(linear))]
     known = known_terms(fits)
     assert known == {f"w[x{j}]": f"x{j}" for j in range(6)}
     own, drawn = (terms_of(fit, known) for fit in fits)

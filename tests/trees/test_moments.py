@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayes_sparse as bs
-from bayes_sparse.trees.moments import with_moments
+from bayes_sparse.trees.write import with_moments
 
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((60, 4))

@@ -8,20 +8,17 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from bayes_sparse.common.storage import small_enough
-from bayes_sparse.fitting.found import Found
+from bayes_sparse.fitting.families import Found
+from bayes_sparse.fitting.nuts.bridge import bridge_group
 from bayes_sparse.fitting.nuts.density import sample_density
-from bayes_sparse.inference.sampling import Chains, Density, Sampling
-from bayes_sparse.trees.draws import chain_and_draw, of_each_observation
-from bayes_sparse.trees.moments import with_moments
-from bayes_sparse.trees.proposals import bridge_group
-from bayes_sparse.trees.rung import condition
-from bayes_sparse.trees.write import assemble
+from bayes_sparse.inference.sampling import Density, Sampling
+from bayes_sparse.trees.read import stored
+from bayes_sparse.trees.write import at_alpha_tree, with_width
 
-__all__ = ["conditional_tree"]
+__all__ = ["sample_at_alpha", "sampling_attributes"]
 
 
-def conditional_tree(found: Found, sampling: Sampling, *, cold: bool) -> xr.DataTree:
+def sample_at_alpha(found: Found[Any], sampling: Sampling, *, cold: bool) -> xr.DataTree:
     """Sample p(w | alpha*, data) over what a fit kept.
 
     Parameters
@@ -33,19 +30,15 @@ def conditional_tree(found: Found, sampling: Sampling, *, cold: bool) -> xr.Data
     cold : bool
         Leave out what the fit knows of the posterior's place and shape.
     """
-    conditional, started = found.conditional(), time.perf_counter()
-    dim = len(conditional.density.mean)
+    found.family.check_joint(found.task)
+    description, started = found.description, time.perf_counter()
+    dim = len(description.mean)
     if not dim:
         raise ValueError("Nothing was kept and there is no bias: there is no weight left to sample.")
-    density = conditional.density
-    if cold:
-        density = Density(density.evaluate, np.zeros(dim), np.eye(dim))
+    density = Density(description.evaluate, np.zeros(dim), np.eye(dim)) if cold else found.density
     chains = sample_density(density, sampling)
-    shape = (sampling.chains, sampling.draws)
-    x = chains.x.reshape(-1, dim)
     rng = np.random.default_rng(sampling.random_seed)
-    tree = found.tree(0, 1, rng)
-    given = condition(tree["evidence"].to_dataset())
+    given = stored(found.tree(0, 1, rng)).given
     told = {
         "method": "nuts",
         "condition": "alpha",
@@ -55,28 +48,9 @@ def conditional_tree(found: Found, sampling: Sampling, *, cold: bool) -> xr.Data
         **sampling_attributes(sampling, chains.gradients, chains.warmup_gradients),
         "versions": found.attributes["versions"],
     }
-    evidence = with_moments(tree["evidence"].to_dataset(), *conditional.moments(x)).assign(conditional.more(x))
-    posterior = conditional.posterior(x, shape)
-    groups = {
-        "evidence": evidence.assign_attrs({**told, "approximation": "none: sampled at alpha*"}),
-        "posterior": posterior.assign_attrs(told),
-        "sample_stats": _stats(chains, shape),
-    }
-    if small_enough(8 * len(x) * found.labelled.y.size):
-        groups["log_likelihood"] = of_each_observation(found.labelled, conditional.pointwise(x), shape)
-    bridge = bridge_group(
-        lambda point: conditional.density.evaluate(point)[0],
-        chains.x,
-        chains.stats["lp"],
-        given,
-        rng,
-    )
-    if bridge is not None:
-        groups["bridge"] = bridge
-    tree = assemble(found.labelled, groups)
-    held = {name: value for name, value in conditional.held.items() if name not in tree["constant_data"]}
-    constant = tree["constant_data"].to_dataset().assign({name: _as_variable(name, v) for name, v in held.items()})
-    return tree.assign({"constant_data": xr.DataTree(constant)})
+    bridge = bridge_group(lambda x: description.evaluate(x)[0], chains.x, chains.stats["lp"], given, rng)
+    tree = at_alpha_tree(description, found.attributes, chains, told, bridge)
+    return tree if found.tried is None else with_width(tree, found.tried)
 
 
 def sampling_attributes(sampling: Sampling, gradients: int, warmup_gradients: int) -> dict[str, Any]:
@@ -88,18 +62,3 @@ def sampling_attributes(sampling: Sampling, gradients: int, warmup_gradients: in
         "gradient_evaluations": gradients,
         "warmup_gradient_evaluations": warmup_gradients,
     }
-
-
-def _stats(chains: Chains, shape: tuple[int, int]) -> xr.Dataset:
-    stats = {name: (("chain", "draw"), values) for name, values in chains.stats.items()}
-    stats["log_p"] = stats["lp"]
-    return xr.Dataset(
-        stats,
-        coords=chain_and_draw(shape),
-        attrs={"log_p": "log p(y|w) + log p(w|alpha) at the point values that are held, normalised"},
-    )
-
-
-def _as_variable(name: str, value: Any) -> tuple[tuple[str, ...], Any]:
-    value = np.asarray(value)
-    return tuple(f"{name}_dim_{i}" for i in range(value.ndim)), value

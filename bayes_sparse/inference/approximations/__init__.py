@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from bayes_sparse.common import registry
 from bayes_sparse.inference.approximations.exact import Exact
 from bayes_sparse.inference.approximations.laplace import LaplaceApproximation
 from bayes_sparse.inference.evidence.state import Approximation, Objective
 from bayes_sparse.problem.classes import AnyProblem
-from bayes_sparse.problem.problem import Problem
 
 __all__ = ["Exact", "LaplaceApproximation", "approximate"]
 
 
-def approximate(problem: AnyProblem, objective: Objective) -> Approximation:
-    """Choose the exact form where there is one, Laplace's method elsewhere."""
-    if isinstance(problem, Problem) and problem.normal:
-        return Exact(problem, objective)
-    return LaplaceApproximation(problem, objective)
+def approximate(problem: AnyProblem, objective: Objective, name: str = "auto") -> Approximation:
+    """The approximation of that name; ``"auto"`` is the exact form where there is one, Laplace's method elsewhere."""
+    chosen = ("exact" if problem.normal else "laplace") if name == "auto" else name
+    made: Approximation = registry.lookup(__name__, chosen, "approximation")(problem, objective)
+    return made

@@ -22,6 +22,7 @@ from bayes_sparse.inference.evidence.state import (
     precision_curvature,
     precision_slope,
 )
+from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.problem import Problem
 
@@ -45,7 +46,9 @@ class Exact:
 
     name = "exact"
 
-    def __init__(self, problem: Problem, objective: Objective) -> None:
+    def __init__(self, problem: AnyProblem, objective: Objective) -> None:
+        if not isinstance(problem, Problem) or not problem.normal:
+            raise ValueError("approximation='exact' is for a normal likelihood; others take approximation='laplace'.")
         self.problem, self.objective = problem, objective
         design = problem.design
         self._t = problem.y - problem.offset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ __all__ = [
     "Posterior",
     "Scores",
     "State",
-    "Status",
     "log_prior",
     "precision_curvature",
     "precision_slope",
@@ -210,9 +209,6 @@ def precision_curvature(state: State, smoothness: float, b: float) -> FloatArray
         diagonal += smoothness * alpha * T.diagonal()
     curvature.flat[:: len(alpha) + 1] += diagonal
     return curvature
-
-
-type Status = Literal["converged", "max_iterations", "separable", "noise_collapsed", "null", "fixed-point", "jump"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.l1.path import Path, Point, Record
 
@@ -25,8 +26,6 @@ _CLOSED = 1e-9  # a gap so small is none
 _NARROW = 1e-9  # relative width of a bracket: what happens inside is a jump
 _FEW = 2  # weights that leave inside a bracket: more, and they are not gone through one by one
 
-type Ending = Literal["fixed-point", "jump", "null"]
-
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -41,17 +40,17 @@ class Solution:
     """
 
     point: Point
-    status: Ending
+    status: Status
 
 
 def first_solution(path: Path, report: Report) -> tuple[Solution, list[Record]]:
     """The stable solution that a weakly penalised start is drawn to, and the points visited."""
     walk = _Walk(path, report)
     if not walk.top > 0:
-        return Solution(path.null, "null"), walk.visited
+        return Solution(path.null, Status.NULL), walk.visited
     start = walk.see(path.cold(_WEAK * walk.top, _ROUGH))
     found = walk.down(start) or walk.up(start)
-    return found or Solution(path.null, "null"), walk.visited
+    return found or Solution(path.null, Status.NULL), walk.visited
 
 
 def all_solutions(path: Path, weakest: float, report: Report) -> tuple[list[Solution], list[Record]]:
@@ -137,10 +136,10 @@ class _Walk:
         while True:
             for end in (low, high):
                 if abs(end.gap) <= _CLOSED:
-                    return low, Solution(end, "fixed-point"), high
+                    return low, Solution(end, Status.FIXED_POINT), high
             width = high.knob / low.knob - 1
             if width <= _NARROW:
-                return low, Solution(min(low, high, key=lambda end: end.N), "jump"), high
+                return low, Solution(min(low, high, key=lambda end: end.N), Status.JUMP), high
             # A guess that does not halve the bracket in three rounds gives way to its middle.
             before, patience = (width, 0) if width <= before / 2 else (before, patience + 1)
             knob = _guess(low, high) if patience < 3 else float(np.sqrt(low.knob * high.knob))
@@ -193,7 +192,6 @@ def _guess(low: Point, high: Point) -> float:
 
 
 type PathVariables = dict[str, tuple[tuple[str, ...], Any]]
-type PathStatus = Literal["fixed-point", "jump", "null", "converged", "max_iterations"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +219,7 @@ class PathOutcome:
     """
 
     point: Point
-    status: PathStatus
+    status: Status
     iterations: int
     marginal: bool = True
     solutions: list[Solution] | None = None

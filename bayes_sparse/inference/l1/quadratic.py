@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inference.newton import Peak, ascend
-from bayes_sparse.inference.one_step.eigen import Profile
+from bayes_sparse.inference.newton import Peak, Profile, ascend
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.surfaces import Surface
 

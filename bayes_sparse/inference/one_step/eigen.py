@@ -10,43 +10,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, lapack
+from scipy.linalg import eigh
 
 from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.evidence.state import log_prior
+from bayes_sparse.inference.newton import Profile
 from bayes_sparse.inference.one_step.expansion import Quadratic, expand
-from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.surfaces import Surface
 
-__all__ = ["Directions", "Eigen", "Profile", "eigen_coordinates", "find_directions"]
-
-
-@dataclass(frozen=True, eq=False)
-class Profile:
-    """The fixed weights given the free ones, ``x | w ~ N(x0 - link (w - w0), (L L')^-1)``.
-
-    Attributes
-    ----------
-    S : array (d, d)
-        Curvature over the free weights with the fixed ones integrated out.
-    link : array (q, d)
-        How the fixed weights follow the free ones.
-    L : array (q, q)
-        Lower factor of the fixed weights' precision.
-    """
-
-    S: FloatArray
-    link: FloatArray
-    L: FloatArray
-
-    @classmethod
-    def of(cls, H: FloatArray, d: int, fixed: FloatArray) -> Profile:
-        """From the curvature over all weights and the prior precisions of the fixed ones."""
-        if H.shape[0] == d:
-            return cls(H, np.empty((0, d)), np.empty((0, 0)))
-        L = cholesky(H[d:, d:] + np.diag(fixed))
-        link, _ = lapack.dpotrs(L, H[d:, :d], lower=1)
-        return cls(H[:d, :d] - H[:d, d:] @ link, np.asarray(link), L)
+__all__ = ["Directions", "Eigen", "eigen_coordinates", "find_directions"]
 
 
 @dataclass(frozen=True, eq=False)

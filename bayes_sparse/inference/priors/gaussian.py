@@ -12,6 +12,11 @@ from typing import ClassVar
 import numpy as np
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inference.evidence.state import log_prior
+from bayes_sparse.inference.newton import Peak, climb
+from bayes_sparse.inference.priors._common import Joint
+from bayes_sparse.problem.gaussian import Primal
+from bayes_sparse.problem.surfaces import Surface
 
 __all__ = ["Gaussian", "excess"]
 
@@ -26,6 +31,7 @@ class Gaussian:
     """
 
     name: ClassVar[str] = "gaussian"
+    octants: ClassVar[bool] = False
 
     def best(self, h: FloatArray, u: FloatArray, smoothness: float = 0.0) -> FloatArray:
         """The precision that maximises the log integral, less ``smoothness`` nats a degree of freedom.
@@ -77,6 +83,32 @@ class Gaussian:
     def degrees_of_freedom(self, h: FloatArray, u: FloatArray, alpha: FloatArray) -> FloatArray:
         """``gamma = h/(h + alpha)``: how well the likelihood determines a coordinate, between 0 and 1."""
         return h / (h + alpha)
+
+    def inverse_scale(self, alpha: FloatArray) -> FloatArray:
+        """One over the prior's sd."""
+        return np.sqrt(alpha)
+
+    def last_step(
+        self,
+        surface: Surface,
+        alpha: FloatArray,
+        fixed: FloatArray,
+        theta: FloatArray,
+        start: FloatArray,
+        octant: FloatArray | None,
+    ) -> Peak:
+        """Maximise a likelihood in the directions kept: by Newton's method, for which there are no octants."""
+        return climb(surface, np.append(alpha, fixed), theta, start)
+
+    def at_mode(self, peak: Peak, alpha: FloatArray, fixed: FloatArray) -> tuple[Joint, float]:
+        """A normal posterior, correlations and all, and its log evidence."""
+        precision = np.append(alpha, fixed)
+        try:
+            primal = Primal(peak.look.curvature(), precision)
+        except np.linalg.LinAlgError:  # the curvature of the steps, where the true one is not enough
+            primal = Primal(peak.look.steps(), precision)
+        evidence = peak.look.value + log_prior(precision, peak.v) - 0.5 * primal.log_determinant
+        return Joint(peak.v, primal, len(alpha)), evidence
 
 
 def excess(h: FloatArray, u: FloatArray) -> FloatArray:

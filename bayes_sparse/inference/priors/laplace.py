@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, expit, log_expit, log_ndtr, ndtri_exp, roots_genlaguerre
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inference.evidence.state import log_prior
+from bayes_sparse.inference.l1.quadratic import climb_l1
+from bayes_sparse.inference.newton import Peak, Profile
+from bayes_sparse.inference.priors._common import Independent
 from bayes_sparse.inference.priors.gaussian import excess
+from bayes_sparse.problem.surfaces import Surface
 
 __all__ = ["Laplace"]
 
@@ -40,6 +45,7 @@ class Laplace:
     """
 
     name: ClassVar[str] = "laplace"
+    octants: ClassVar[bool] = True
 
     def best(self, h: FloatArray, u: FloatArray, smoothness: float = 0.0) -> FloatArray:
         """The alpha that maximises the log integral: infinite where ``h u^2 <= 1``, as for the Gaussian prior."""
@@ -127,6 +133,54 @@ class Laplace:
         (Brascamp and Lieb 1976); at the best alpha of large ``h u^2`` it is within rounding of 1.
         """
         return np.minimum(h * self.moments(h, u, alpha)[1], 1.0)
+
+    def inverse_scale(self, alpha: FloatArray) -> FloatArray:
+        """One over the scale ``2/alpha``."""
+        return 0.5 * alpha
+
+    def last_step(
+        self,
+        surface: Surface,
+        alpha: FloatArray,
+        fixed: FloatArray,
+        theta: FloatArray,
+        start: FloatArray,
+        octant: FloatArray | None,
+    ) -> Peak:
+        """Maximise a likelihood in the directions kept: a convex problem with absolute-value prices."""
+        if octant is not None:  # the octant is that of the expansion point, whichever coordinates start at zero
+            k = len(octant)
+            start[:k] = np.where(start[:k] == 0, 1e-9 * octant, start[:k])
+        return climb_l1(surface, alpha / 2, fixed, theta, start, octant=octant is not None)
+
+    def at_mode(self, peak: Peak, alpha: FloatArray, fixed: FloatArray) -> tuple[Independent, float]:
+        """Every direction by itself, in which it has a closed form; correlations enter the log evidence alone."""
+        k = len(alpha)
+        profile = Profile.of(_positive(peak, alpha), k, fixed)
+        u, x = peak.v[:k], peak.v[k:]
+        curvature = np.maximum(profile.S.diagonal(), 1e-300)
+        slope = peak.look.gradient[:k]
+        centre = u + slope / curvature
+        height = peak.look.value + log_prior(fixed, x) - float(np.log(profile.L.diagonal()).sum())
+        evidence = height + 0.5 * float(np.sum(slope**2 / curvature))
+        evidence += float(self.log_integral(curvature, centre, alpha).sum())
+        correlation = profile.S / np.sqrt(np.outer(curvature, curvature))
+        evidence -= 0.5 * float(np.linalg.slogdet(correlation)[1]) if k else 0.0
+        return Independent(self, curvature, centre, alpha, u, x, profile.link, profile.L), evidence
+
+
+def _positive(peak: Peak, alpha: FloatArray) -> FloatArray:
+    """The curvature at a mode; where it is not positive (semi-)definite, that of the steps and a little of the prior's.
+
+    A Laplace prior has no curvature of its own; ``(alpha / 2)^2`` is that of a parabola as wide as it is.
+    """
+    H = peak.look.curvature()
+    if not len(H) or np.linalg.eigvalsh(H)[0] > -1e-10 * max(float(np.abs(H).max()), 1e-300):
+        return H
+    H = peak.look.steps()
+    k = len(alpha)
+    H[np.arange(k), np.arange(k)] += 1e-6 * (alpha / 2) ** 2
+    return H
 
 
 class _Sides(NamedTuple):

@@ -15,6 +15,7 @@ from scipy.linalg import qr
 from scipy.special import log_softmax
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.problem.classes import coupling
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.gaussian import weighted_gram
 from bayes_sparse.problem.sparse_design import AnyDesign
@@ -145,13 +146,20 @@ class Softmax:
         return self._by_tensor(P, weights) if self.tensor is not None else self._by_blocks(P, weights)
 
     def _by_tensor(self, P: FloatArray, weights: FloatArray) -> FloatArray:
-        d, q, C = self.d, self.design.q, self.classes
+        """Relative to the most probable class of each row: as a difference, the rest would lose its digits in it."""
+        d, C = self.d, self.classes
         assert self.tensor is not None
+        likely, rows = P.argmax(axis=1), np.arange(self.n)
+        reference = np.zeros((self.n, d + self.q))
+        reference[:, :d] = self.tensor[likely, rows]
+        for c in range(C):
+            reference[likely == c, d + c :: C] = self.design.extra[likely == c]
         H, mixed = np.zeros((d + self.q, d + self.q)), np.zeros((self.n, d + self.q))
         for c in range(C):
             whole = np.zeros((self.n, d + self.q))
             whole[:, :d] = self.tensor[c]
-            whole[:, d + c + C * np.arange(q)] = self.design.extra
+            whole[:, d + c :: C] = self.design.extra
+            whole -= reference
             H += weighted_gram(whole, weights * P[:, c])
             mixed += P[:, c, None] * whole
         return H - weighted_gram(mixed, weights)
@@ -160,9 +168,10 @@ class Softmax:
         M, q, C = self.design.M, self.design.q, self.classes
         H = np.empty((self.d + self.q, self.d + self.q))
         where = [np.append(c * M + np.arange(M), self.d + c + C * np.arange(q)) for c in range(C)]
+        weighted = weights[:, None] * P
         for c in range(C):
             for k in range(c + 1):
-                block = self.design.gram(weights * P[:, c] * ((c == k) - P[:, k]))
+                block = self.design.gram(coupling(weighted, weights, c, k))
                 H[np.ix_(where[c], where[k])] = block
                 H[np.ix_(where[k], where[c])] = block
         return H

@@ -24,15 +24,16 @@ from bayes_sparse.report.markup import (
     tag,
 )
 from bayes_sparse.report.material import Material
+from bayes_sparse.report.section import Section
 from bayes_sparse.results.diagnose import SamplingDiagnosis
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.read import StoredFit
 
-__all__ = ["chains_section"]
+__all__ = ["SECTION"]
 
 _LISTED = 8  # parameters, those with the largest R-hat
 
 
-def chains_section(material: Material) -> Html:
+def _body(material: Material) -> Html:
     """R-hat, effective draws, divergences; ranks of the worst parameters, and the energy."""
     sampled = [fit for fit in material.fits if fit.sampled]
     if not sampled:
@@ -45,7 +46,7 @@ def chains_section(material: Material) -> Html:
     return joined(parts)
 
 
-def _of_fit(material: Material, fit: Fit) -> list[Html]:
+def _of_fit(material: Material, fit: StoredFit) -> list[Html]:
     answer = material.diagnoses[fit.name]
     out = [paragraph(answer.value.verdict), _numbers(answer.value)] if _is_sampling(answer.value) else []
     frame = _worst(fit)
@@ -75,7 +76,7 @@ def _numbers(found: SamplingDiagnosis) -> Html:
     return key_values(rows, "Diagnostics of the chains")
 
 
-def _worst(fit: Fit) -> pd.DataFrame:
+def _worst(fit: StoredFit) -> pd.DataFrame:
     """Parameters by R-hat, with their effective draws."""
     import arviz as az  # takes seconds, and fitting does not need it
 
@@ -94,7 +95,7 @@ def _worst(fit: Fit) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(names, name="parameter", dtype=object))
 
 
-def _together(fit: Fit, names: list[str]) -> xr.Dataset:
+def _together(fit: StoredFit, names: list[str]) -> xr.Dataset:
     """Draws of some parameters as one variable."""
     values = np.stack([fit.draws[name] for name in names], axis=-1)
     labels = {"parameter": np.array([short(name) for name in names], dtype=str)}
@@ -102,7 +103,7 @@ def _together(fit: Fit, names: list[str]) -> xr.Dataset:
     return xr.Dataset({"draws": (("chain", "draw", "parameter"), values)}, coords={**sizes, **labels})
 
 
-def _pictures(fit: Fit, worst: pd.Index) -> list[Html]:
+def _pictures(fit: StoredFit, worst: pd.Index) -> list[Html]:
     import arviz as az  # takes seconds
 
     out = []
@@ -149,3 +150,6 @@ def _distinct(draws: xr.Dataset) -> xr.Dataset:
         seen[label] = seen.get(label, 0) + 1
         labels.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
     return draws.assign_coords(parameter=labels)
+
+
+SECTION = Section("Are the chains good?", 60, _body)

@@ -8,15 +8,16 @@ import numpy as np
 
 from bayes_sparse.report.markup import Html, count, joined, key_values, number, paragraph
 from bayes_sparse.report.material import Material
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.report.section import Section
+from bayes_sparse.trees.read import StoredFit
 
-__all__ = ["data_section", "same_targets"]
+__all__ = ["SECTION", "same_targets"]
 
 _NAMED = 12  # columns listed by name
 _CLASSES = 20  # classes listed with their counts
 
 
-def data_section(material: Material) -> Html:
+def _body(material: Material) -> Html:
     """The data of the fits, and which of them differ."""
     fits = material.fits
     first = next((fit for fit in fits if "columns" in fit.settings), fits[0])
@@ -31,7 +32,7 @@ def data_section(material: Material) -> Html:
     return joined(parts)
 
 
-def same_targets(one: Fit, other: Fit) -> bool:
+def same_targets(one: StoredFit, other: StoredFit) -> bool:
     """Whether two fits were made to the same targets."""
     if one.observed is None or other.observed is None:
         return True  # nothing says that they were not
@@ -39,13 +40,13 @@ def same_targets(one: Fit, other: Fit) -> bool:
     return a.shape == b.shape and bool(np.array_equal(a.astype(float), b.astype(float), equal_nan=True))
 
 
-def _rows(fit: Fit) -> list[tuple[str, object]]:
+def _rows(fit: StoredFit) -> list[tuple[str, object]]:
     rows: list[tuple[str, object]] = []
     y = fit.observed
     if y is not None:
         rows += [("observations", count(y.shape[0])), ("target", y.name)]
         rows.append(("classes", _classes(fit)) if fit.classes else ("its values", _quantiles(y.to_numpy())))
-    if fit.likelihood:
+    if fit.likelihood_name:
         rows.append(("likelihood", _with_settings(fit.settings["likelihood"])))
     if "columns" in fit.settings:
         rows.append(("columns", _columns(fit.settings["columns"], fit.classes)))
@@ -53,7 +54,7 @@ def _rows(fit: Fit) -> list[tuple[str, object]]:
         rows.append(("basis", _basis(fit)))
     if fit.evidence is not None and "basis" in fit.evidence.sizes:
         rows.append(("terms offered", count(fit.evidence.sizes["basis"])))
-    rows.append(("model", "a pm.Model of the user's own" if fit.settings.get("model") == "declared" else _model(fit)))
+    rows.append(("model", "a pm.Model of the user's own" if fit.declared else _model(fit)))
     for name, words in (("weights", "a weight an observation"), ("offset", "a known part of the predictor")):
         if name in fit.constant:
             values = fit.constant[name].to_numpy()
@@ -61,11 +62,11 @@ def _rows(fit: Fit) -> list[tuple[str, object]]:
     return rows
 
 
-def _model(fit: Fit) -> str:
+def _model(fit: StoredFit) -> str:
     return str(fit.settings.get("model", "not one of bayes_sparse's"))
 
 
-def _classes(fit: Fit) -> str:
+def _classes(fit: StoredFit) -> str:
     assert fit.observed is not None
     assert fit.classes is not None
     codes = fit.observed.to_numpy().astype(int).ravel()
@@ -89,7 +90,7 @@ def _columns(columns: list[Any], classes: list[Any] | None) -> str:
     return f"{count(len(columns))}: {', '.join(map(str, columns[:_NAMED]))}{_more(len(columns) - _NAMED)}"
 
 
-def _basis(fit: Fit) -> str:
+def _basis(fit: StoredFit) -> str:
     return _with_settings(fit.settings["basis"]) if "basis" in fit.settings else ""
 
 
@@ -105,3 +106,6 @@ def _with_settings(stored: Any) -> str:
 
 def _more(n: int) -> str:
     return f" and {count(n)} more" if n > 0 else ""
+
+
+SECTION = Section("The data", 10, _body)

@@ -25,13 +25,14 @@ from bayes_sparse.report.markup import (
     with_error,
 )
 from bayes_sparse.report.material import Material
+from bayes_sparse.report.section import Section
 from bayes_sparse.results.plots.fits import GREY
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.read import StoredFit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["differences_section"]
+__all__ = ["SECTION"]
 
 _LISTED = 15  # parameters of the table
 _DENSITIES = 6
@@ -64,7 +65,7 @@ _PARAMETERS = {
 }
 
 
-def differences_section(material: Material) -> Html:
+def _body(material: Material) -> Html:
     """Distances, densities and agreement on what matters."""
     answer = material.comparison
     if answer.value is None:
@@ -178,7 +179,7 @@ def _by_fit(ax: Axes, frame: pd.DataFrame, x: pd.Series, y: pd.Series) -> None:
         ax.legend(frameon=False, fontsize="small")
 
 
-def _density(fits: list[Fit], parameter: str) -> Html:
+def _density(fits: list[StoredFit], parameter: str) -> Html:
     def draw(ax: Axes) -> None:
         for i, fit in enumerate(fits):
             _one_density(ax, fit, parameter, COLOURS[i % len(COLOURS)])
@@ -190,7 +191,7 @@ def _density(fits: list[Fit], parameter: str) -> Html:
     return picture(draw, f"Densities of {parameter} in {len(fits)} fits", "", width=2.9, height=2.2)
 
 
-def _one_density(ax: Axes, fit: Fit, parameter: str, colour: str) -> None:
+def _one_density(ax: Axes, fit: StoredFit, parameter: str, colour: str) -> None:
     """A curve of draws or moments; a line where the fit has a single value, as for a pruned term."""
     label = short(fit.name)
     values = fit.draws.get(parameter)
@@ -214,7 +215,7 @@ def _curve(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     return x, np.asarray(gaussian_kde(some)(x))
 
 
-def _moments(fit: Fit, parameter: str) -> tuple[float, float]:
+def _moments(fit: StoredFit, parameter: str) -> tuple[float, float]:
     """Of a fit without draws of the parameter: its moments, zeros for a pruned term."""
     evidence = fit.evidence
     if evidence is None:
@@ -226,3 +227,6 @@ def _moments(fit: Fit, parameter: str) -> tuple[float, float]:
             if parameter == f"{vector}[{label}]" and place < evidence.sizes["basis"]:
                 return float(evidence["mean"][place]), float(evidence["sd"][place])
     return 0.0, 0.0
+
+
+SECTION = Section("Evidence against MCMC", 70, _body)

@@ -22,19 +22,20 @@ from bayes_sparse.report.markup import (
     with_error,
 )
 from bayes_sparse.report.material import Material, ask
+from bayes_sparse.report.section import Section
 from bayes_sparse.results.diagnose import Diagnosis
 from bayes_sparse.results.importance import log_densities
 from bayes_sparse.results.log_evidence import log_evidence
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.read import StoredFit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["importance_section"]
+__all__ = ["SECTION"]
 
 
-def importance_section(material: Material) -> Html:
+def _body(material: Material) -> Html:
     """k-hat and the weights of every approximation; then all log evidences with what they are."""
     parts: list[object] = []
     for fit in material.fits:
@@ -57,7 +58,7 @@ _CAUTION = (
 )
 
 
-def _of_fit(material: Material, fit: Fit) -> list[Html]:
+def _of_fit(material: Material, fit: StoredFit) -> list[Html]:
     answer = material.diagnoses[fit.name]
     found = answer.value
     if not isinstance(found, Diagnosis):
@@ -71,7 +72,7 @@ def _of_fit(material: Material, fit: Fit) -> list[Html]:
     return [paragraph(found.verdict), key_values(rows, "Importance sampling"), _pictures(fit), answer.words]
 
 
-def _pictures(fit: Fit) -> Html:
+def _pictures(fit: StoredFit) -> Html:
     """How the weights are spread, and how much of them the largest have."""
     densities = ask(log_densities, fit.tree)
     if densities.value is None:
@@ -118,7 +119,7 @@ def _shares(ax: Axes, share: FloatArray) -> None:
     ax.set_ylabel("share of weight")
 
 
-def _evidences(fits: list[Fit]) -> pd.DataFrame:
+def _evidences(fits: list[StoredFit]) -> pd.DataFrame:
     """Every log evidence that there is, a row each."""
     rows: list[dict[str, Any]] = []
     for fit in fits:
@@ -134,3 +135,6 @@ def _evidences(fits: list[Fit]) -> pd.DataFrame:
                     }
                 )
     return pd.DataFrame(rows).set_index("fit") if rows else pd.DataFrame()
+
+
+SECTION = Section("Is the approximation good?", 40, _body)

@@ -12,17 +12,18 @@ from bayes_sparse.report.check_figures import Classes, Numbers, class_checks, nu
 from bayes_sparse.report.markup import Html, count, joined, nothing, paragraph, tag
 from bayes_sparse.report.material import Material, ask
 from bayes_sparse.report.replicates import left_out_weights, replicates, replicates_by_pymc
+from bayes_sparse.report.section import Section
 from bayes_sparse.results.comparison.held_out import held_out_rows
 from bayes_sparse.results.predict.predict import predict
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.read import StoredFit
 
-__all__ = ["predictive_section"]
+__all__ = ["SECTION"]
 
-_CLASSES = ("bernoulli", "categorical")
+_CLASSES = ("two classes", "classes")
 type Checked = Classes | Numbers
 
 
-def predictive_section(material: Material) -> Html:
+def _body(material: Material) -> Html:
     """Calibration and replicated data, held out and in sample."""
     parts: list[object] = []
     if material.data is not None:
@@ -40,7 +41,7 @@ def _why(parts: list[object]) -> Html:
     return joined(parts) if parts else nothing("There is nothing to check predictions by.")
 
 
-def _block(material: Material, title: str, check: Callable[[Fit], Checked]) -> list[object]:
+def _block(material: Material, title: str, check: Callable[[StoredFit], Checked]) -> list[object]:
     """One way of checking, over all fits that it works for."""
     answers = {fit.name: ask(check, fit) for fit in material.fits}
     classes = {name: a.value for name, a in answers.items() if isinstance(a.value, Classes)}
@@ -61,14 +62,14 @@ def _block(material: Material, title: str, check: Callable[[Fit], Checked]) -> l
     return parts
 
 
-def _on_rows(material: Material, fit: Fit, rows: Any) -> Checked:
+def _on_rows(material: Material, fit: StoredFit, rows: Any) -> Checked:
     """Predictions for rows that were handed in with their targets."""
     if not fit.settings:
         raise ValueError("A tree that is not from bayes_sparse.fit is not predicted from.")
     if "offset" in fit.constant:
         raise ValueError("Rows handed in for a fit with an offset are not predicted, since theirs is not known.")
-    declared = fit.settings.get("model") == "declared"
-    if declared or fit.likelihood in _CLASSES:
+    declared = fit.declared
+    if declared or fit.targets in _CLASSES:
         predicted = predict(fit.tree, rows.X, model=material.model if declared else None)
         if "probability" in predicted:
             known = [str(label) for label in predicted["class"].to_numpy().tolist()]
@@ -79,13 +80,13 @@ def _on_rows(material: Material, fit: Fit, rows: Any) -> Checked:
     return Numbers(rows.y.astype(float), replicates(fit, rows.X), _is_count(fit), "")
 
 
-def _in_sample(material: Material, fit: Fit) -> Checked:
+def _in_sample(material: Material, fit: StoredFit) -> Checked:
     """The fit's own rows: left out one by one where that can be had, replicated otherwise."""
     if fit.observed is None:
         raise ValueError("This tree does not hold the observations.")
     y = fit.observed.to_numpy().astype(float).ravel()
     loo = material.loos[fit.name].value
-    if fit.likelihood == "bernoulli" and loo is not None:
+    if fit.targets == "two classes" and loo is not None:
         p = np.exp(np.minimum(np.asarray(loo.elpd_i).ravel(), 0.0))
         one = np.where(y > 0.5, p, 1 - p)
         labels = [str(label) for label in fit.classes or [0, 1]]
@@ -96,7 +97,7 @@ def _in_sample(material: Material, fit: Fit) -> Checked:
         values = stored.transpose("chain", "draw", ...).to_numpy()
         drawn = values.reshape(values.shape[0] * values.shape[1], -1).astype(float)
         return _left_out(fit, y, drawn, _whole(y))
-    if fit.settings.get("model") == "declared":
+    if fit.declared:
         return _in_sample_of_own(material, fit, y)
     if "X" not in fit.constant:
         raise ValueError(
@@ -104,14 +105,14 @@ def _in_sample(material: Material, fit: Fit) -> Checked:
             "beside observations."
         )
     X = fit.constant["X"].to_numpy()
-    if fit.likelihood in _CLASSES:
+    if fit.targets in _CLASSES:
         labels = [str(label) for label in fit.classes or []]
         p = predict(fit.tree, X)["probability"].to_numpy()
         return _classes(labels, [labels[int(code)] for code in y], p, "the same rows as in the fit: too good")
     return _left_out(fit, y, replicates(fit, X, every=True), _is_count(fit))
 
 
-def _left_out(fit: Fit, y: Any, drawn: Any, counts: bool) -> Numbers:
+def _left_out(fit: StoredFit, y: Any, drawn: Any, counts: bool) -> Numbers:
     """Draws weighted as if each row had been left out, where there is one for each draw of the posterior."""
     weights = left_out_weights(fit)
     if weights is None or weights.shape != drawn.shape:
@@ -119,7 +120,7 @@ def _left_out(fit: Fit, y: Any, drawn: Any, counts: bool) -> Numbers:
     return Numbers(y, drawn, counts, "each row left out", weights)
 
 
-def _in_sample_of_own(material: Material, fit: Fit, y: Any) -> Checked:
+def _in_sample_of_own(material: Material, fit: StoredFit, y: Any) -> Checked:
     if material.model is None:
         raise ValueError("Predictions of a pm.Model of your own need that model: report(..., model=model).")
     if fit.posterior is None:
@@ -136,9 +137,12 @@ def _classes(labels: list[str], truth: list[Any], probability: Any, how: str) ->
     return Classes(labels, np.array([labels.index(str(label)) for label in truth]), probability, how)
 
 
-def _is_count(fit: Fit) -> bool:
-    return fit.likelihood in ("poisson", "negative_binomial")
+def _is_count(fit: StoredFit) -> bool:
+    return fit.targets == "counts"
 
 
 def _whole(y: Any) -> bool:
     return bool(np.all(y == np.floor(y))) and bool(np.all(y >= 0))
+
+
+SECTION = Section("Predictive checks", 80, _body)

@@ -9,14 +9,15 @@ import pandas as pd
 
 from bayes_sparse.report.markup import COLOURS, Html, count, joined, nothing, paragraph, picture, short, table, tag
 from bayes_sparse.report.material import Material, kept_of, strength, terms_of
+from bayes_sparse.report.section import Section
 from bayes_sparse.results.plots.fits import GREY
 from bayes_sparse.results.relevance import relevance
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.read import StoredFit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["relevance_section"]
+__all__ = ["SECTION"]
 
 _ROWS = 30  # of a table
 _TERMS = 40  # of the picture
@@ -31,7 +32,7 @@ _HEADINGS = {
 }
 
 
-def relevance_section(material: Material) -> Html:
+def _body(material: Material) -> Html:
     """A forest of all fits, then a table a fit."""
     frames = {fit.name: terms_of(fit, material.known) for fit in material.fits}
     if not any(len(frame) for frame in frames.values()):
@@ -44,7 +45,7 @@ def relevance_section(material: Material) -> Html:
     return joined(parts)
 
 
-def _of_evidence(fit: Fit) -> list[Html]:
+def _of_evidence(fit: StoredFit) -> list[Html]:
     whole = relevance(fit.tree)
     kept = whole[whole["relevant"]]
     words = _how_many(fit, len(kept), len(whole))
@@ -58,7 +59,7 @@ def _of_evidence(fit: Fit) -> list[Html]:
     return [paragraph(words), table(shown.rename(columns=_HEADINGS), f"Terms kept: {fit.name}")]
 
 
-def _how_many(fit: Fit, kept: int, offered: int) -> str:
+def _how_many(fit: StoredFit, kept: int, offered: int) -> str:
     found = kept_of(fit)
     if found is not None and found[2] == "directions":
         return (
@@ -69,7 +70,7 @@ def _how_many(fit: Fit, kept: int, offered: int) -> str:
     return f"{count(kept)} of {count(offered)} terms were kept{pruned}.{_first(kept)}"
 
 
-def _of_draws(fit: Fit, frame: pd.DataFrame) -> list[Html]:
+def _of_draws(fit: StoredFit, frame: pd.DataFrame) -> list[Html]:
     shown = frame.head(_ROWS).drop(columns="scale").rename(columns={"low": "2.5%", "high": "97.5%"})
     shown.insert(2, "|mean| / sd", strength(frame.head(_ROWS)))
     clear = int(((frame["low"] > 0) | (frame["high"] < 0)).sum())
@@ -121,3 +122,6 @@ def _draw(ax: Axes, frames: dict[str, pd.DataFrame], names: list[str], unit: str
     ax.set_xlabel(unit)
     if len(frames) > 1:
         ax.figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize="small")
+
+
+SECTION = Section("Which terms matter", 20, _body)

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from bayes_sparse.report.markup import Html, count, joined, nothing, number, paragraph, picture, row_of, tag
 from bayes_sparse.report.material import Material
+from bayes_sparse.report.section import Section
 from bayes_sparse.results.plots.fits import plot_history
 from bayes_sparse.results.plots.l1_path import plot_cv, plot_path
 from bayes_sparse.results.plots.one_step import plot_spectrum
-from bayes_sparse.trees.read import Fit
+from bayes_sparse.trees.read import StoredFit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["search_section"]
+__all__ = ["SECTION"]
 
 
-def search_section(material: Material) -> Html:
+def _body(material: Material) -> Html:
     """Pictures of every search there was."""
     searched = [fit for fit in material.fits if fit.evidence is not None and not fit.sampled]
     if not searched:
@@ -30,7 +31,7 @@ def search_section(material: Material) -> Html:
     return joined(parts)
 
 
-def _ending(fit: Fit) -> str:
+def _ending(fit: StoredFit) -> str:
     attributes = fit.attributes
     steps = f" after {count(attributes['n_iterations'])} iterations" if "n_iterations" in attributes else ""
     used = attributes.get("degrees_of_freedom")
@@ -38,7 +39,7 @@ def _ending(fit: Fit) -> str:
     return f"{fit.method}: {attributes.get('status', 'no status')}{steps}{spent}."
 
 
-def _pictures(fit: Fit) -> list[Html]:
+def _pictures(fit: StoredFit) -> list[Html]:
     evidence: Any = fit.evidence
     out = []
     if evidence.sizes.get("iteration", 0) > 1:
@@ -82,7 +83,7 @@ def _pictures(fit: Fit) -> list[Html]:
     return out
 
 
-def _one_of_path(fit: Fit, ax: Axes, which: int) -> Axes:
+def _one_of_path(fit: StoredFit, ax: Axes, which: int) -> Axes:
     """One of the two pictures of a path; the other is drawn beside the page."""
     from matplotlib.figure import Figure
 
@@ -99,3 +100,6 @@ def _bare(ax: Axes) -> None:
         from matplotlib.ticker import MaxNLocator
 
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+SECTION = Section("How they were found", 30, _body)

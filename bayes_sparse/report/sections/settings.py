@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayes_sparse.common.versions import versions
 from bayes_sparse.report.markup import Html, joined, key_values, number, paragraph, table, tag
 from bayes_sparse.report.material import Material
-from bayes_sparse.trees.read import Fit
-from bayes_sparse.trees.write import versions
+from bayes_sparse.report.section import Section
+from bayes_sparse.trees.read import StoredFit
 
-__all__ = ["settings_section"]
+__all__ = ["SECTION"]
 
 _LONG = ("vectors", "columns")  # in the data's own section, and too long here
 _CALLED = {"hyper", "smoothness", "lam", "expansion", "tune", "target_accept", "condition"}
 
 
-def settings_section(material: Material) -> Html:
+def _body(material: Material) -> Html:
     """Calls, attributes and versions."""
     parts: list[object] = []
     for fit in material.fits:
@@ -40,15 +41,15 @@ def settings_section(material: Material) -> Html:
     return joined([*parts, tag("h3", "Versions"), table(_versions(material.fits), "Versions of the packages")])
 
 
-def _call(fit: Fit) -> str:
+def _call(fit: StoredFit) -> str:
     """The call that the stored settings amount to."""
     settings, attributes = fit.settings, fit.attributes
     if not settings:
         return "# not made by bayes_sparse.fit"
-    declared = settings.get("model") == "declared"
+    declared = fit.declared
     words = ["model" if declared else repr(str(settings["model"])), "data"]
     if not declared:
-        words += [f"likelihood={fit.likelihood!r}", f"basis={_basis(settings.get('basis', {}))}"]
+        words += [f"likelihood={fit.likelihood_name!r}", f"basis={_basis(settings.get('basis', {}))}"]
     words.append(f"method={fit.method!r}")
     words += [f"{key}={_value(value)}" for key, value in attributes.items() if key in _CALLED and _value(value)]
     if fit.posterior is None:
@@ -73,7 +74,7 @@ def _value(value: Any) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value) if value != "" else ""
 
 
-def _rows(fit: Fit) -> list[tuple[str, object]]:
+def _rows(fit: StoredFit) -> list[tuple[str, object]]:
     rows: list[tuple[str, object]] = []
     for key, value in fit.attributes.items():
         if key in ("versions", "diagnosis"):
@@ -83,7 +84,7 @@ def _rows(fit: Fit) -> list[tuple[str, object]]:
     return rows or [("settings", "none are stored in this tree")]
 
 
-def _versions(fits: list[Fit]) -> pd.DataFrame:
+def _versions(fits: list[StoredFit]) -> pd.DataFrame:
     """Versions that made each fit, and those that made this page."""
     columns = {"this report": json.loads(versions()) | {"python": platform.python_version()}}
     for fit in fits:
@@ -91,3 +92,6 @@ def _versions(fits: list[Fit]) -> pd.DataFrame:
         if stored:
             columns[fit.name] = json.loads(stored)
     return pd.DataFrame(columns).rename_axis("package").fillna("–")
+
+
+SECTION = Section("Settings and versions", 90, _body)

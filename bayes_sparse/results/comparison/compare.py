@@ -14,7 +14,6 @@ import xarray as xr
 
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.results.comparison.held_out import held_out_rows
-from bayes_sparse.results.comparison.kinds import checked_trees, chosen_reference, holds_data, settings_of
 from bayes_sparse.results.comparison.marginals import Marginals, aligned_marginals, differences
 from bayes_sparse.results.comparison.summary import (
     agreement,
@@ -25,6 +24,8 @@ from bayes_sparse.results.comparison.summary import (
     score_columns,
     summary_of,
 )
+from bayes_sparse.results.comparison.trees import checked_trees, chosen_reference
+from bayes_sparse.trees.read import stored
 
 __all__ = ["Comparison", "compare", "compare_knowing", "verdict_of"]
 
@@ -261,7 +262,7 @@ def compare_knowing(
     named = checked_trees(trees)
     chosen = chosen_reference(named, reference)
     rows = None if data is None else held_out_rows(data, target)
-    blind = [name for name, tree in named.items() if not holds_data(tree)]
+    blind = [name for name, tree in named.items() if stored(tree).observed is None]
     notes = [f"{name!r} does not hold its data: that they are the same was not checked." for name in blind]
     alike = _of_the_same_terms(named, chosen, notes)
     aligned, terms = aligned_marginals({name: named[name] for name in alike})
@@ -282,8 +283,8 @@ def _of_the_same_terms(trees: dict[str, xr.DataTree], reference: str, notes: lis
     """Trees whose weights mean the same as the reference's; the others are only compared by what they predict."""
 
     def meaning(name: str) -> list[Any]:
-        settings = settings_of(trees[name])
-        return [settings["model"] == "declared", settings.get("basis"), settings.get("columns")]
+        fit = stored(trees[name])
+        return [fit.declared, fit.settings.get("basis"), fit.settings.get("columns")]
 
     alike = [name for name in trees if meaning(name) == meaning(reference)]
     others = [name for name in trees if name not in alike]

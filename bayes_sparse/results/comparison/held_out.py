@@ -14,13 +14,12 @@ from scipy.special import logsumexp
 
 from bayes_sparse.common.progress import quiet
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs import basis as bases
-from bayes_sparse.inputs import likelihoods
+from bayes_sparse.inputs.basis import check_dense
 from bayes_sparse.inputs.frames import frame_parts, is_frame
 from bayes_sparse.inputs.table import features_of, in_words, plain_labels
-from bayes_sparse.results.comparison.kinds import settings_of
-from bayes_sparse.results.predict.new_rows import columns_at
+from bayes_sparse.results.predict.new_rows import columns_at, drawn_weights
 from bayes_sparse.results.predict.predict import predict
+from bayes_sparse.trees.read import StoredFit, stored
 
 __all__ = ["HeldOut", "held_out_rows", "log_scores"]
 
@@ -54,25 +53,25 @@ def held_out_rows(data: Any, target: str | None) -> HeldOut:
 
 def log_scores(tree: xr.DataTree, rows: HeldOut) -> FloatArray:
     """Log of the density of each target, or of its class's probability, averaged over the posterior."""
-    settings = settings_of(tree)
-    if settings["model"] == "declared":
+    fit = stored(tree)
+    if fit.declared:
         raise ValueError(
             "Rows held out from a pm.Model of your own are not scored: set its pm.Data to them and use "
             "pm.compute_log_likelihood, or compare by loo."
         )
     if "offset" in tree["constant_data"]:
         raise ValueError("Rows held out from a fit with an offset are not scored, since theirs is not known; use loo.")
-    likelihood = likelihoods.from_settings(settings["likelihood"])
+    likelihood = fit.likelihood
     if likelihood.targets in ("two classes", "classes"):
         codes = _codes(tree, rows.y)
         if likelihood.targets == "classes" or "posterior" not in tree.children:
             return _of_classes(tree, rows.X, codes)
-        return _averaged(tree, settings, likelihood, rows.X, codes.astype(float))
+        return _averaged(fit, rows.X, codes.astype(float))
     y = rows.y.astype(float)
     wrong = likelihood.wrong(y)
     if wrong is not None:
         raise ValueError(f"The held-out targets must be {wrong} for a {likelihood.name} likelihood.")
-    return _averaged(tree, settings, likelihood, rows.X, y)
+    return _averaged(fit, rows.X, y)
 
 
 def _codes(tree: xr.DataTree, y: NDArray[Any]) -> NDArray[np.intp]:
@@ -92,66 +91,19 @@ def _of_classes(tree: xr.DataTree, X: Any, codes: NDArray[np.intp]) -> FloatArra
     return np.asarray(np.log(np.maximum(probability[np.arange(len(codes)), codes], np.finfo(float).tiny)))
 
 
-def _averaged(
-    tree: xr.DataTree, settings: dict[str, Any], likelihood: likelihoods.Likelihood, X: Any, y: FloatArray
-) -> FloatArray:
+def _averaged(fit: StoredFit, X: Any, y: FloatArray) -> FloatArray:
     """The mixture over draws of the weights and of the nuisance parameters."""
-    basis = bases.from_settings(settings["basis"])
-    features, _, _ = features_of(X, settings["columns"])
-    matrix = bases.check_dense(features.tocsr() if issparse(features) else features, basis)
+    features, _, _ = features_of(X, fit.columns)
+    matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
     _check_length(matrix.shape[0], len(y))
-    column, w, theta = _draws(tree, settings, likelihood)
-    M = len(settings["vectors"]["w"][1])
+    column, w, nuisance = drawn_weights(fit, _DRAWS, np.random.default_rng(0))
+    logs = np.log(np.stack(nuisance, axis=1)) if nuisance else np.empty((len(w), 0))
     scores = []
     for some in np.array_split(np.arange(len(y)), max(1, len(y) * len(w) // _BLOCK)):
-        eta = np.asarray(columns_at(tree, basis, matrix[some], column, M) @ w.T).T
-        densities = likelihood.log_density(y[some], eta, theta)
+        eta = np.asarray(columns_at(fit, matrix[some], column) @ w.T).T
+        densities = fit.likelihood.log_density(y[some], eta, logs)
         scores.append(logsumexp(densities, axis=0) - np.log(len(w)))
     return np.concatenate(scores)
-
-
-def _draws(
-    tree: xr.DataTree, settings: dict[str, Any], likelihood: likelihoods.Likelihood
-) -> tuple[NDArray[np.intp], FloatArray, FloatArray]:
-    """Columns, draws of their weights (S, k), and of the logs of the nuisance parameters."""
-    if "posterior" not in tree.children:
-        return _from_moments(tree, likelihood)
-    posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
-    count = posterior.sizes["sample"]
-    posterior = posterior.isel(sample=np.linspace(0, count - 1, min(count, _DRAWS)).round().astype(int))
-    labels = settings["vectors"]["w"][1]
-    column, parts = [], []
-    if "w" in posterior:
-        place = {str(label): j for j, label in enumerate(labels)}
-        column += [place[str(label)] for label in posterior["basis"].to_numpy().tolist()]
-        parts.append(posterior["w"].transpose("sample", "basis").to_numpy())
-    if "bias" in posterior:
-        column.append(len(labels))
-        parts.append(posterior["bias"].to_numpy()[:, None])
-    held = tree["constant_data"].to_dataset()
-    theta = [
-        np.broadcast_to((posterior if name in posterior else held)[name].to_numpy(), (posterior.sizes["sample"],))
-        for name in likelihood.nuisance
-    ]
-    empty = np.empty((posterior.sizes["sample"], 0))
-    return (
-        np.array(column, dtype=np.intp),
-        np.concatenate([empty, *parts], axis=1),
-        np.log(np.stack(theta, axis=1)) if theta else empty,
-    )
-
-
-def _from_moments(
-    tree: xr.DataTree, likelihood: likelihoods.Likelihood
-) -> tuple[NDArray[np.intp], FloatArray, FloatArray]:
-    """The same for a fit without draws: drawn here from its normal, or the single point of a plug-in."""
-    evidence = tree["evidence"].to_dataset()
-    factor, mean = evidence["covariance_factor"].to_numpy(), evidence["coordinate_mean"].to_numpy()
-    count = _DRAWS if np.any(factor) else 1
-    # A factor over weights and nuisance parameters together has more columns than rows: the same normal.
-    w = mean + np.random.default_rng(0).standard_normal((count, factor.shape[1])) @ factor.T
-    logs = np.array([np.log(float(evidence[name])) for name in likelihood.nuisance])
-    return evidence["column"].to_numpy(), w, np.broadcast_to(logs, (count, len(logs)))
 
 
 def _check_length(found: int, given: int) -> None:

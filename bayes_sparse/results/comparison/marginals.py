@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import product
@@ -15,10 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs import likelihoods
-from bayes_sparse.results.comparison.kinds import settings_of
-from bayes_sparse.results.diagnose import is_corrected
-from bayes_sparse.trees.rung import was_sampled
+from bayes_sparse.trees.read import stored, was_sampled
 
 __all__ = ["Marginals", "aligned_marginals", "differences", "marginals", "overlap", "wasserstein", "weight_variables"]
 
@@ -97,7 +93,7 @@ def aligned_marginals(trees: dict[str, xr.DataTree]) -> tuple[dict[str, Marginal
         order |= {str(n): bool(w) for n, w in zip(own.names, own.weight, strict=True) if str(n) not in order}
     names = np.array(list(order), dtype=str)
     weight: NDArray[np.bool_] = np.array(list(order.values()), dtype=bool)
-    offered = [len(labels) for tree in trees.values() for _, labels in settings_of(tree).get("vectors", {}).values()]
+    offered = [len(labels) for tree in trees.values() for _, labels in stored(tree).vectors.values()]
     return {name: own.at(names, weight) for name, own in found.items()}, max([int(weight.sum()), *offered])
 
 
@@ -105,16 +101,15 @@ def weight_variables(trees: dict[str, xr.DataTree]) -> set[str]:
     """Names of the variables whose entries may be pruned, over all trees."""
     names: set[str] = set()
     for tree in trees.values():
-        settings = settings_of(tree)
-        names |= set(settings.get("vectors", {}))
-        own = settings.get("weights")
+        names |= set(stored(tree).vectors)
+        own = stored(tree).weights
         names |= {own} if isinstance(own, str) else set(own or ())
     return names
 
 
 def marginals(tree: xr.DataTree, weights: set[str]) -> Marginals:
     """Read the marginals off a tree; ``weights`` are the names of the variables that are pruned."""
-    known = {} if was_sampled(tree) or is_corrected(tree) else _moments(tree)
+    known = {} if was_sampled(tree) or stored(tree).corrected else _moments(tree)
     if "posterior" not in tree.children:
         kept = {name: (mean, sd) for name, (mean, sd) in known.items() if mean != 0 or sd > 0}
         mean, sd = np.array(list(kept.values())).reshape(-1, 2).T
@@ -134,7 +129,7 @@ def marginals(tree: xr.DataTree, weights: set[str]) -> Marginals:
 
 def _is_normal(tree: xr.DataTree) -> bool:
     """Whether an evidence fit's posterior is normal: not where directions have Laplace priors."""
-    return not ("direction" in tree["evidence"].dims and tree["evidence"].attrs.get("prior") == "laplace")
+    return not (stored(tree).by_direction and tree["evidence"].attrs.get("prior") != "gaussian")
 
 
 def _are_weights(names: NDArray[np.str_], weights: set[str]) -> NDArray[np.bool_]:
@@ -144,10 +139,9 @@ def _are_weights(names: NDArray[np.str_], weights: set[str]) -> NDArray[np.bool_
 def _drawn(tree: xr.DataTree) -> tuple[NDArray[np.str_], FloatArray]:
     """Names and draws (chain, draw, K) of the parameters; of a named model not its hyper-parameters."""
     posterior = tree["posterior"].to_dataset()
-    settings, variables = settings_of(tree), [str(name) for name in posterior.data_vars]
-    if settings["model"] != "declared":
-        own = likelihoods.from_settings(settings["likelihood"])
-        variables = [name for name in ("bias", *settings["vectors"], *own.nuisance) if name in variables]
+    fit, variables = stored(tree), [str(name) for name in posterior.data_vars]
+    if not fit.declared:
+        variables = [name for name in ("bias", *fit.vectors, *fit.likelihood.nuisance) if name in variables]
     names: list[str] = []
     parts = [np.empty((posterior.sizes["chain"], posterior.sizes["draw"], 0))]
     for name in variables:
@@ -178,7 +172,7 @@ def _moments(tree: xr.DataTree) -> dict[str, tuple[float, float]]:
     """Mean and sd that an evidence fit knows without draws: of weights and of the parameters it never prunes."""
     evidence = tree["evidence"].to_dataset()
     basis = [str(label) for label in evidence["basis"].to_numpy().tolist()]
-    vectors = settings_of(tree).get("vectors", {})
+    vectors = stored(tree).vectors
     if len(vectors) == 1:
         ((name, (_, labels)),) = vectors.items()
         basis = [f"{name}[{label}]" for label in labels] if len(labels) == len(basis) else basis
@@ -194,8 +188,8 @@ def _moments(tree: xr.DataTree) -> dict[str, tuple[float, float]]:
 
 def _monte_carlo_error(tree: xr.DataTree, draws: FloatArray, sd: FloatArray) -> tuple[FloatArray, float]:
     """Error of each mean, and the effective number of draws."""
-    if is_corrected(tree):
-        effective = float(json.loads(tree["evidence"].attrs["diagnosis"])["effective_draws"])
+    if stored(tree).corrected:
+        effective = float(stored(tree).diagnosis["effective_draws"])
         return sd / np.sqrt(effective), effective
     if not was_sampled(tree):
         effective = float(draws.shape[0] * draws.shape[1])

@@ -15,12 +15,11 @@ from scipy.stats import spearmanr
 
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.results.comparison.held_out import HeldOut, log_scores
-from bayes_sparse.results.comparison.kinds import described, seconds_of
 from bayes_sparse.results.comparison.marginals import Marginals
 from bayes_sparse.results.diagnose import diagnose
 from bayes_sparse.results.log_evidence import log_evidence
 from bayes_sparse.results.loo import loo
-from bayes_sparse.trees.rung import rung_of, was_sampled
+from bayes_sparse.trees.read import rung_of, stored, was_sampled
 
 __all__ = ["agreement", "diagnosed", "evidences", "loo_of", "prunes", "relevant_terms", "score_columns", "summary_of"]
 
@@ -33,7 +32,7 @@ def prunes(tree: xr.DataTree) -> bool:
     NUTS of everything cannot, nor can one-step methods, nor those with a proper prior on the precisions, under which
     none is ever infinite, but for several classes, where useless terms are deleted all the same.
     """
-    if rung_of(tree) == "full" or "direction" in tree["evidence"].dims:
+    if rung_of(tree) == "full" or stored(tree).by_direction:
         return False
     hyper = np.ravel(tree["evidence"].attrs.get("hyper", ()))
     return len(hyper) < 2 or not hyper[1] > 0 or "of_class" in tree["evidence"].coords
@@ -95,10 +94,10 @@ def summary_of(
     relevant: pd.DataFrame,
 ) -> pd.DataFrame:
     """Kind, terms, distances and speed."""
-    base, rows = seconds_of(trees[reference]), {}
+    base, rows = stored(trees[reference]).seconds, {}
     for name, tree in trees.items():
-        own, seconds = aligned.get(name), seconds_of(tree)
-        row: dict[str, Any] = {"kind": described(tree)}
+        own, seconds = aligned.get(name), stored(tree).seconds
+        row: dict[str, Any] = {"kind": stored(tree).kind}
         if own is not None:
             row["terms_kept"] = int(np.sum(own.kept & own.weight))
             row["relevant_terms"] = int(relevant[name].sum())
@@ -212,5 +211,5 @@ def diagnosed(tree: xr.DataTree, model: pm.Model | None, notes: list[str]) -> An
     try:
         return diagnose(tree, None if was_sampled(tree) else model)
     except ValueError as reason:
-        notes.append(f"The reference ({described(tree)}) could not be checked: {reason}")
+        notes.append(f"The reference ({stored(tree).kind}) could not be checked: {reason}")
         return None

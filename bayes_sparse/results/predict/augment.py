@@ -10,38 +10,37 @@ signal the fit has found.
 from __future__ import annotations
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.basis import Basis, rbf
+from bayes_sparse.inputs.basis import rbf
+from bayes_sparse.trees.read import StoredFit
 
 __all__ = ["augmentation"]
 
 
 def augmentation(
-    tree: xr.DataTree, basis: Basis, X: NDArray[np.float64], train: FloatArray, new: FloatArray
+    fit: StoredFit, X: NDArray[np.float64], train: FloatArray, new: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """What one basis function centred on each new row adds to the mean and variance of its prediction.
 
     Parameters
     ----------
-    tree : xarray.DataTree
+    fit : StoredFit
         A normal fit with an rbf basis, not standardised.
-    basis : Basis
-        Its basis.
     X : array (m, p)
         New rows.
     train, new : array (n, k), (m, k)
         Active columns at the training and at the new rows.
     """
-    if not isinstance(basis, rbf) or basis.standardise or "sigma" not in tree["evidence"]:
+    basis, evidence, constant = fit.basis, fit.tree["evidence"].to_dataset(), fit.constant
+    if not isinstance(basis, rbf) or basis.standardise or "sigma" not in evidence:
         raise ValueError(
             "augment=True mends the variance of a regression with an rbf basis (normal likelihood, standardise=False); "
             "this fit is another kind."
         )
-    evidence, constant = tree["evidence"].to_dataset(), tree["constant_data"].to_dataset()
-    y = next(iter(tree["observed_data"].to_dataset().data_vars.values())).to_numpy()
+    assert fit.observed is not None
+    y = fit.observed.to_numpy()
     weights = constant["weights"].to_numpy() if "weights" in constant else np.ones(len(y))
     offset = constant["offset"].to_numpy() if "offset" in constant else np.zeros(len(y))
     beta = float(evidence["sigma"]) ** -2.0

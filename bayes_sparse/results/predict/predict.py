@@ -7,7 +7,6 @@ predicts by averaging over its draws.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,14 @@ from scipy.sparse import issparse
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.common.warnings import tell
-from bayes_sparse.inputs import basis as bases
-from bayes_sparse.inputs import likelihoods
-from bayes_sparse.inputs.pm_model.declared import predict_declared
+from bayes_sparse.inputs.basis import check_dense, rbf
 from bayes_sparse.inputs.table import features_of, vector_of
 from bayes_sparse.problem.quadrature import average_in_blocks
 from bayes_sparse.results.predict.augment import augmentation
 from bayes_sparse.results.predict.classes import predict_classes
+from bayes_sparse.results.predict.declared import predict_declared
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
-from bayes_sparse.trees.rung import was_sampled
+from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 
 __all__ = ["predict"]
 
@@ -68,29 +66,27 @@ def predict(
         ``mean`` and ``sd`` of a new observation, parameter and noise uncertainty included; for classes ``probability``
         (obs, class) and ``label``.
     """
-    settings = _settings(tree)
-    if settings["model"] == "declared":
-        return predict_declared(tree, model, X, offset, random_seed)
+    fit = stored(tree, "predict")
+    if fit.declared:
+        return predict_declared(fit, model, X, offset, random_seed)
     if X is None:
-        raise ValueError(f"Nothing to predict: pass new rows with the columns {settings['columns'][:6]}.")
-    likelihood = likelihoods.from_settings(settings["likelihood"])
-    basis = bases.from_settings(settings["basis"])
-    if isinstance(likelihood, likelihoods.categorical):
+        raise ValueError(f"Nothing to predict: pass new rows with the columns {fit.columns[:6]}.")
+    if fit.likelihood.targets == "classes":
         if offset is not None:
             raise ValueError("With several classes there is no `offset`: leave it out.")
-        return predict_classes(tree, settings["columns"], basis, likelihood, X, random_seed)
-    features, rows, dim = features_of(X, settings["columns"])
+        return predict_classes(fit, X, random_seed)
+    features, rows, dim = features_of(X, fit.columns)
     shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
-    matrix = bases.check_dense(features.tocsr() if issparse(features) else features, basis)
+    matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
     if augment and was_sampled(tree):
         raise ValueError("augment=True mends an evidence fit; NUTS draws are predicted from as they are: leave it out.")
     if "evidence" in tree.children and not was_sampled(tree):
-        mean, variance = _from_moments(tree, basis, matrix, shift, likelihood, augment)
+        mean, variance = _from_moments(fit, matrix, shift, augment)
     else:
-        mean, variance = _from_draws(tree, basis, matrix, shift, likelihood)
+        mean, variance = _from_draws(fit, matrix, shift)
     coords = {dim: rows}
-    if likelihood.targets == "two classes":
-        classes = tree["constant_data"]["class"].to_numpy()
+    if fit.likelihood.targets == "two classes":
+        classes = fit.constant["class"].to_numpy()
         probability = np.stack([1 - mean, mean], axis=1)
         return xr.Dataset(
             {
@@ -102,58 +98,42 @@ def predict(
     return xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), np.sqrt(variance))}, coords=coords)
 
 
-def _settings(tree: xr.DataTree) -> dict[str, Any]:
-    if not isinstance(tree, xr.DataTree) or "bayes_sparse" not in tree.attrs:
-        raise TypeError("predict takes a tree from bayes_sparse.fit; this has no 'bayes_sparse' attribute.")
-    settings: dict[str, Any] = json.loads(tree.attrs["bayes_sparse"])
-    return settings
-
-
-def _from_moments(
-    tree: xr.DataTree,
-    basis: bases.Basis,
-    X: Any,
-    offset: FloatArray,
-    likelihood: likelihoods.Likelihood,
-    augment: bool,
-) -> tuple[FloatArray, FloatArray]:
-    evidence = tree["evidence"].to_dataset()
+def _from_moments(fit: StoredFit, X: Any, offset: FloatArray, augment: bool) -> tuple[FloatArray, FloatArray]:
+    evidence, likelihood = fit.tree["evidence"].to_dataset(), fit.likelihood
     column = evidence["column"].to_numpy()
-    M = evidence.sizes["basis"]
-    Phi = columns_at(tree, basis, X, column, M)
-    if isinstance(basis, bases.rbf) and not augment and (column < M).any():
-        _warn_far(Phi[:, column < M])
+    inside = column < evidence.sizes["basis"]
+    Phi = columns_at(fit, X, column)
+    if isinstance(fit.basis, rbf) and not augment and inside.any():
+        _warn_far(Phi[:, inside])
     mean = offset + Phi @ evidence["coordinate_mean"].to_numpy()
     spread = Phi @ evidence["covariance_factor"].to_numpy()
     variance = np.einsum("ij,ij->i", spread, spread)
     nuisance = [float(evidence[name]) for name in likelihood.nuisance]
     if augment:
-        train = tree["constant_data"]["X"].to_numpy() if basis.kernel else X
-        more, wider = augmentation(tree, basis, X, columns_at(tree, basis, train, column, M), Phi)
+        train = fit.constant["X"].to_numpy() if fit.basis.kernel else X
+        more, wider = augmentation(fit, X, columns_at(fit, train, column), Phi)
         mean, variance = mean + more, variance + wider
     if likelihood.normal:
         return mean, variance + nuisance[0] ** 2
     return average_in_blocks(lambda eta: likelihood.moments(eta, *nuisance), mean, variance)
 
 
-def _from_draws(
-    tree: xr.DataTree, basis: bases.Basis, X: Any, offset: FloatArray, likelihood: likelihoods.Likelihood
-) -> tuple[FloatArray, FloatArray]:
-    posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
-    column, M = columns_drawn(tree)
+def _from_draws(fit: StoredFit, X: Any, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
+    posterior = fit.tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
+    column = columns_drawn(fit)
     w = (
         posterior["w"].transpose("basis", "sample").to_numpy()
         if len(column)
         else np.empty((0, posterior.sizes["sample"]))
     )
     bias = posterior["bias"].to_numpy() if "bias" in posterior else 0.0
-    held = tree["constant_data"].to_dataset()
-    nuisance = [posterior[name].to_numpy() if name in posterior else float(held[name]) for name in likelihood.nuisance]
+    names = fit.likelihood.nuisance
+    nuisance = [posterior[name].to_numpy() if name in posterior else float(fit.constant[name]) for name in names]
     means, variances = [], []
     n = X.shape[0]
     for rows in np.array_split(np.arange(n), max(1, n * w.shape[1] // _BLOCK)):
-        Phi = columns_at(tree, basis, X[rows], column, M)
-        level, spread = likelihood.moments(offset[rows, None] + Phi @ w + bias, *nuisance)
+        Phi = columns_at(fit, X[rows], column)
+        level, spread = fit.likelihood.moments(offset[rows, None] + Phi @ w + bias, *nuisance)
         means.append(level.mean(axis=1))
         variances.append(np.broadcast_to(spread, level.shape).mean(axis=1) + level.var(axis=1))
     return np.concatenate(means), np.concatenate(variances)

@@ -1,10 +1,12 @@
 """Fits that NUTS starts from."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import bayes_sparse as bs
 from bayes_sparse.fitting.choices import choose_method
-from bayes_sparse.fitting.found import find
+from bayes_sparse.fitting.families import Task, find
 from bayes_sparse.inputs.prepare import prepare
 
 RNG = np.random.default_rng(5)
@@ -24,4 +26,6 @@ def fitted(model, likelihood, method="evidence", smoothness=0.0, keep=None):
     """What was prepared, and what a method found."""
     prepared = prepare((X, TARGETS[likelihood]), None, likelihood, bs.basis.linear(), keep, None, None)
     chosen = choose_method(method, model, None, likelihood)
-    return prepared, find(model.problem(prepared), model, chosen, None, smoothness, False)
+    if chosen.family != "l1_path":
+        chosen = replace(chosen, smoothness=smoothness)
+    return prepared, find(Task(model.problem(prepared), model, chosen, None), False)

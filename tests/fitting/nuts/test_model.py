@@ -1,6 +1,6 @@
 """A model in the coordinates of an evidence fit has the density of the model itself, and its draws come back whole."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pymc as pm
@@ -12,9 +12,10 @@ from scipy.special import logit
 
 import bayes_sparse as bs
 from bayes_sparse.fitting.choices import choose_method, choose_model
-from bayes_sparse.fitting.found import find
+from bayes_sparse.fitting.families import Task, find
 from bayes_sparse.fitting.nuts.model import _Whitened
-from bayes_sparse.fitting.nuts.start import Start, start_of
+from bayes_sparse.fitting.nuts.start import Start
+from bayes_sparse.fitting.nuts.whole import start_of
 from bayes_sparse.inputs.pm_model.declared import declared_problem
 
 from .fits import TARGETS, Z, fitted
@@ -36,8 +37,9 @@ def own():
 def of_own():
     model = own()
     chosen = choose_model(model)
-    labelled = declared_problem(chosen, None, None, None)
-    found = find(labelled, chosen, choose_method("evidence", chosen, None), None, 0.0, False)
+    labelled = declared_problem(chosen, None, None)
+    method = replace(choose_method("evidence", chosen, None), smoothness=0.0)
+    found = find(Task(labelled, chosen, method, None), False)
     return model, start_of(found, model)
 
 

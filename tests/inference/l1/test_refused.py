@@ -213,7 +213,7 @@ def test_what_a_users_model_with_this_prior_cannot_have():
     refused(lambda: bs.fit(model, method="sequential"), "'sequential'", "'reweighted'")
     refused(lambda: bs.fit(model, smoothness=1.0), "leave out `smoothness`")
     refused(lambda: bs.fit(model.model, method="reweighted"), "'reweighted'", "a gaussian prior is fitted by")
-    refused(lambda: Declared(model.model, prior="jefreys"), "'jefreys'", "jeffreys")
+    refused(lambda: bs.fit(Declared(model.model, prior="jefreys")), "'jefreys'", "jeffreys")
     with pytest.raises(ValueError, match="hyper") as error:
         bs.fit(model, hyper=(1.0, 1.0))
     assert "mackay" not in str(error.value)  # which cannot fit this prior either

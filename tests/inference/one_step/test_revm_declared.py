@@ -163,7 +163,7 @@ def test_the_noise_keeps_its_declared_prior():
 def test_what_a_users_model_says_itself():
     with pytest.raises(ValueError, match=r"A pm\.Model of your own says its target, likelihood, basis"):
         bs.fit(logistic(), method="revm", keep="w[0]")
-    with pytest.raises(TypeError, match=r"has a setting 'bias_sd'; the method has expansion.*the model prior"):
+    with pytest.raises(TypeError, match=r"has a setting 'bias_sd'; the method has expansion.*the model hyper, prior"):
         bs.fit(logistic(), method="revm", bias_sd=3.0)
 
 

@@ -9,7 +9,9 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 
 import bayes_sparse as bs
-from bayes_sparse.fitting.verdict import warn_one_step
+from bayes_sparse.common.statuses import Status
+from bayes_sparse.fitting.families import Task
+from bayes_sparse.fitting.families.one_step import OneStepFamily, Weighed
 from bayes_sparse.inference.priors import Gaussian
 from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods import REVM
@@ -159,8 +161,9 @@ def test_the_cure_is_never_what_was_already_done(expansion, cure):
     labelled = ARDGaussian().problem(prepare((X, BINARY), None, "bernoulli", BARE, None, None, None))
     outcome = REVM()(labelled.surface, Gaussian(), expansion, 0.0, lambda *_: None)
     far = replace(outcome, log_evidence=outcome.log_evidence_mode + 50.0)
+    task = Task(labelled, ARDGaussian(), REVM(), None)
     with pytest.warns(bs.FitWarning, match="misjudges the evidence by 50 nats") as caught:
-        warn_one_step("converged", labelled, far, expansion)
+        OneStepFamily().warn(task, Weighed(far, expansion, 0.0), Status.CONVERGED)
     assert str(caught[0].message).endswith(f"{cure}.")
 
 

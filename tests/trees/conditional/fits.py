@@ -1,10 +1,12 @@
 """Fits whose conditional density is looked at, and how their draws go back to the coordinates of that density."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import bayes_sparse as bs
 from bayes_sparse.fitting.choices import choose_method
-from bayes_sparse.fitting.found import find
+from bayes_sparse.fitting.families import Task, find
 from bayes_sparse.inputs.prepare import prepare
 
 N = 60
@@ -28,7 +30,9 @@ def fitted(model, data, likelihood, method="evidence", hyper=None, smoothness=0.
     arguments = {"keep": None, "weights": None, "offset": None} | given
     prepared = prepare(data, None, likelihood, bs.basis.linear(), **arguments)
     chosen = choose_method(method, model, hyper, likelihood)
-    return prepared, find(model.problem(prepared), model, chosen, hyper, smoothness, False)
+    if chosen.family != "l1_path":
+        chosen = replace(chosen, smoothness=smoothness)
+    return prepared, find(Task(model.problem(prepared), model, chosen, hyper), False)
 
 
 def standardised_draws(prepared, tree):

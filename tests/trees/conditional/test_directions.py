@@ -7,6 +7,7 @@ from scipy import stats
 from scipy.special import expit, log_softmax
 
 import bayes_sparse as bs
+from bayes_sparse.trees.description import moments_of
 
 from .fits import OFFSET, TARGETS, WEIGHTS, X, Z, fitted, points, slopes
 
@@ -29,7 +30,7 @@ def log_prior(name, u, alpha):
 
 def agrees(found, truth):
     """At points about the mean, along the gradient, and at the draws of the evidence tree."""
-    density = found.conditional().density
+    density = found.density
     for x in points(density):
         value, gradient = density.evaluate(x)
         assert_allclose(value, truth(x), rtol=1e-10)
@@ -58,7 +59,7 @@ def test_one_predictor(model, likelihood):
     posterior = tree["posterior"].to_dataset()
     w = posterior["w"].to_numpy().reshape(6, -1)
     x = np.column_stack([posterior["u"].to_numpy().reshape(6, k), posterior["bias"].to_numpy().ravel() + w @ X.mean(0)])
-    values = [found.conditional().density.evaluate(row)[0] for row in x]
+    values = [found.density.evaluate(row)[0] for row in x]
     assert_allclose(values, tree["sample_stats"]["log_p"].to_numpy().ravel(), rtol=1e-9)
 
 
@@ -91,14 +92,14 @@ def test_several_classes():
 
 def test_more_moments_of_the_directions():
     _, found = fitted(LAPLACE, (X, TARGETS["bernoulli"]), "bernoulli")
-    conditional, kept = found.conditional(), found.outcome.kept
-    v = conditional.density.x(np.random.default_rng(0).standard_normal((50, len(conditional.density.mean))))
-    more = conditional.more(v)
+    density, kept = found.density, found.outcome.kept
+    v = density.x(np.random.default_rng(0).standard_normal((50, len(density.mean))))
+    more = found.description.more(v)
     k = int(kept.sum())
     assert_allclose(more["u_mean"][1][kept], v[:, :k].mean(axis=0))
     assert_allclose(more["u_sd"][1][kept], v[:, :k].std(axis=0))
     assert not more["u_mean"][1][~kept].any()
-    mean, factor = conditional.moments(v)
-    reported = conditional.reported(v)
+    mean, factor = moments_of(found.description, v)
+    reported = found.description.reported(v)
     assert_allclose(mean, reported.mean(axis=0))
     assert_allclose(factor @ factor.T, np.cov(reported, rowvar=False), atol=1e-12 * np.abs(reported).max() ** 2)

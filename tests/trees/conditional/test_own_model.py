@@ -1,5 +1,7 @@
 """A user's own model, with everything but its weights held, as PyMC sees it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -8,7 +10,7 @@ from pytensor.compile.mode import Mode
 
 import bayes_sparse as bs
 from bayes_sparse.fitting.choices import choose_method, choose_model
-from bayes_sparse.fitting.found import find
+from bayes_sparse.fitting.families import Task, find
 from bayes_sparse.inputs.pm_model.declared import declared_problem
 
 from .fits import TARGETS, X, Z, points, slopes
@@ -33,9 +35,10 @@ def declared(likelihood):
 def test_weights_about_their_prior_mean(likelihood, method):
     model = declared(likelihood)
     chosen = choose_model(model)
-    labelled = declared_problem(chosen, None, None, None)
-    found = find(labelled, chosen, choose_method(method, chosen, None), None, 0.0, False)
-    state, density = found.outcome.state, found.conditional().density
+    labelled = declared_problem(chosen, None, None)
+    search = replace(choose_method(method, chosen, None), smoothness=0.0)
+    found = find(Task(labelled, chosen, search, None), False)
+    state, density = found.outcome.state, found.density
     alpha, kept = np.ones(3), state.index < 3
     alpha[state.index[kept]] = state.alpha[kept]
     logp = pm.do(model, {"alpha": alpha, **labelled.unpack(state.theta)}).compile_logp(mode=PLAIN)

@@ -37,7 +37,7 @@ def test_the_density(likelihood, sd):
     model = bs.models.JeffreysLaplace(bias_sd=sd)
     data = (X, TARGETS[likelihood])
     prepared, found = fitted(model, data, likelihood, smoothness="auto", weights=WEIGHTS)
-    density, truth = found.conditional().density, truth_of(found, likelihood, sd, WEIGHTS)
+    density, truth = found.density, truth_of(found, likelihood, sd, WEIGHTS)
     assert found.outcome.point.N > 0
     for x in points(density):
         value, gradient = density.evaluate(x)
@@ -53,7 +53,7 @@ def test_the_density(likelihood, sd):
 
 def test_nuisance_parameters_stay_within_their_bounds():
     _, found = fitted(bs.models.JeffreysLaplace(), (X, TARGETS["normal"]), "normal", smoothness="auto")
-    density = found.conditional().density
+    density = found.density
     low, high = found.labelled.problem.theta_bounds[0]
     for theta in (low - 0.01, high + 0.01):
         assert density.evaluate(np.append(density.mean[:-1], theta))[0] == -np.inf

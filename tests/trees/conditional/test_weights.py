@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from pytensor.compile.mode import Mode
 
 import bayes_sparse as bs
+from bayes_sparse.trees.description import moments_of
 
 from .fits import OFFSET, RNG, TARGETS, WEIGHTS, X, fitted, points, slopes, standardised_draws
 
@@ -41,8 +42,7 @@ def by_pymc(declaration, prepared, found):
 
 
 def agrees(declaration, prepared, found):
-    conditional = found.conditional()
-    density, truth = conditional.density, by_pymc(declaration, prepared, found)
+    density, truth = found.density, by_pymc(declaration, prepared, found)
     for x in points(density):
         value, gradient = density.evaluate(x)
         assert_allclose(value, truth(x), rtol=ROUNDED)
@@ -81,8 +81,9 @@ def test_features_of_each_class_s_own():
 
 def test_its_normal_is_the_evidence_fit_s():
     _, found = fitted(bs.models.ARDGaussian(), (X, TARGETS["normal"]), "normal")
-    conditional, evidence = found.conditional(), found.tree(0, 1, np.random.default_rng(0))["evidence"]
-    mean, factor = conditional.moments(conditional.density.x(np.random.default_rng(2).standard_normal((400_000, 3))))
+    evidence = found.tree(0, 1, np.random.default_rng(0))["evidence"]
+    x = found.density.x(np.random.default_rng(2).standard_normal((400_000, 3)))
+    mean, factor = moments_of(found.description, x)
     covariance = evidence["covariance_factor"].to_numpy() @ evidence["covariance_factor"].to_numpy().T
     sd = np.sqrt(np.diag(covariance))
     assert_allclose(mean / sd, evidence["coordinate_mean"] / sd, atol=4 / np.sqrt(400_000))

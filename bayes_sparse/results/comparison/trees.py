@@ -1,8 +1,7 @@
-"""What kind of answer a tree holds, in words, and whether several trees can be compared at all."""
+"""Whether several trees can be compared at all, and which of them is the reference."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,46 +9,9 @@ import numpy as np
 import xarray as xr
 
 from bayes_sparse.inputs.table import in_words
-from bayes_sparse.results.diagnose import is_corrected
-from bayes_sparse.trees.rung import RUNGS, rung_of
+from bayes_sparse.trees.read import RUNGS, rung_of, stored
 
-__all__ = [
-    "checked_trees",
-    "chosen_reference",
-    "described",
-    "holds_data",
-    "seconds_of",
-    "settings_of",
-]
-
-
-def settings_of(tree: xr.DataTree) -> dict[str, Any]:
-    """What the tree says of its model."""
-    settings: dict[str, Any] = json.loads(tree.attrs["bayes_sparse"])
-    return settings
-
-
-def described(tree: xr.DataTree) -> str:
-    """The kind in words."""
-    kind = rung_of(tree)
-    if kind == "full":
-        return "NUTS, everything"
-    if kind == "plug_in":
-        return "plug-in"
-    attributes = tree["evidence"].attrs
-    at = "lambda*" if attributes.get("prior") == "jeffreys" else "alpha*"
-    if kind == "conditional":
-        return f"NUTS at {at}"
-    how = {"exact": "exact", "quadratic": "quadratic model's"}.get(str(attributes.get("approximation")), "approximate")
-    return f"evidence, {how} posterior at {at}" + (", corrected by importance weights" if is_corrected(tree) else "")
-
-
-def seconds_of(tree: xr.DataTree) -> float:
-    """How long the fit took, NaN where the tree does not say."""
-    for group in ("posterior", "evidence"):
-        if group in tree.children and "seconds" in tree[group].attrs:
-            return float(tree[group].attrs["seconds"])
-    return float("nan")
+__all__ = ["checked_trees", "chosen_reference"]
 
 
 def checked_trees(trees: Any) -> dict[str, xr.DataTree]:
@@ -65,15 +27,10 @@ def checked_trees(trees: Any) -> dict[str, xr.DataTree]:
             raise TypeError(f"{name!r} is no tree from bayes_sparse.fit: it is a {type(tree).__name__} without a fit.")
     if len(named) < 2:
         raise ValueError(f"compare needs two trees or more, got {len(named)}: {in_words(named) or 'none'}.")
-    seen = [name for name, tree in named.items() if holds_data(tree)]
+    seen = [name for name, tree in named.items() if stored(tree).observed is not None]
     for other in seen[1:]:
         _check_same_data(seen[0], named[seen[0]], other, named[other])
     return named
-
-
-def holds_data(tree: xr.DataTree) -> bool:
-    """Whether the tree has the targets it was fitted to."""
-    return "observed_data" in tree.children and bool(tree["observed_data"].data_vars)
 
 
 def _rungs(tree: xr.DataTree) -> dict[str, xr.DataTree]:

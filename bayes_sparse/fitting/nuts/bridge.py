@@ -1,7 +1,7 @@
 """What bridge sampling asks of a density besides its draws, computed while the density is still at hand.
 
 A normal is fitted to the first half of every chain; the log density is evaluated at draws of that normal, and the
-normal's at the second halves. From these four lists `bridge.py` gets the integral of the density.
+normal's at the second halves. From these four lists `bs.log_evidence` gets the integral of the density.
 """
 
 from __future__ import annotations

@@ -9,12 +9,13 @@ import pandas as pd
 
 from bayes_sparse.report.markup import Html, count, joined, nothing, paragraph, picture, row_of, table, tag, with_error
 from bayes_sparse.report.material import Material
+from bayes_sparse.report.section import Section
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["left_out_section"]
+__all__ = ["SECTION"]
 
 _PICTURES = 6
 _COMPARED = {
@@ -29,7 +30,7 @@ _COMPARED = {
 _NAMED = 5  # rows with the largest Pareto k
 
 
-def left_out_section(material: Material) -> Html:
+def _body(material: Material) -> Html:
     """Expected log density, Pareto k of every row, and ArviZ's comparison of several fits."""
     found = {name: answer.value for name, answer in material.loos.items() if answer.value is not None}
     refused = [
@@ -107,3 +108,6 @@ def _compared(frame: pd.DataFrame) -> pd.DataFrame:
     """The table under names for people, without the columns that say nothing."""
     said = [c for c in _COMPARED if c in frame and not frame[c].isin([np.nan, ""]).all()]
     return frame[said].rename(columns=_COMPARED).rename_axis("fit")
+
+
+SECTION = Section("Leaving observations out", 50, _body)

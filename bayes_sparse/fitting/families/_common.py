@@ -1,0 +1,221 @@
+"""What a family of methods must know, and the one way in which a method of any family is run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import xarray as xr
+
+from bayes_sparse.common import registry
+from bayes_sparse.common.progress import FitProgress
+from bayes_sparse.common.statuses import Status
+from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
+from bayes_sparse.common.versions import versions
+from bayes_sparse.fitting.nuts.start import Start
+from bayes_sparse.inference.method import Method
+from bayes_sparse.inference.sampling import Density
+from bayes_sparse.inputs.kernel_width import Rating, WidthSearch
+from bayes_sparse.inputs.model import Centred, Model
+from bayes_sparse.problem.labelled import LabelledProblem
+from bayes_sparse.trees.description import Description
+from bayes_sparse.trees.write import fit_tree, with_width
+
+__all__ = ["Family", "Found", "Task", "family_of", "find", "needs_flat", "unpriced", "wrong_kind"]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be fitted, by what.
+
+    Attributes
+    ----------
+    labelled : LabelledProblem
+        The problem under the user's names.
+    model, method : Model, Method
+        As chosen.
+    hyper : (float, float), optional
+        The hyper-prior in force; None for the flat one.
+    """
+
+    labelled: LabelledProblem
+    model: Model
+    method: Method
+    hyper: Hyper | None
+
+
+class Ended(Protocol):
+    """What a run of any family gives has at least this."""
+
+    @property
+    def outcome(self) -> Any:
+        """What the method handed back."""
+
+
+class Family[End: Ended](Protocol):
+    """Methods that are given the same and hand back the same; ``End`` is what `run` gives.
+
+    Attributes
+    ----------
+    finds : str
+        What its methods find, with a place for the name of the prior.
+    any_surface : bool
+        Its methods take a likelihood without a linear predictor.
+    folds_duplicates : bool
+        Columns that are the same are made one, instead of being left to the search.
+    """
+
+    finds: ClassVar[str]
+    any_surface: ClassVar[bool]
+    folds_duplicates: ClassVar[bool]
+
+    def fits(self, method: Method, model: Model) -> bool:
+        """Whether a method knows the model's prior and its coordinates."""
+
+    def uses_hyper(self, method: Method) -> bool:
+        """Whether the method can use a proper hyper-prior."""
+
+    def uses_default(self, method: Method) -> bool:
+        """Whether the model's own hyper-prior is in force where none is given."""
+
+    def check_hyper(self, method: Method, hyper: Hyper) -> None:
+        """Refuse a hyper-prior that was asked for and cannot be used."""
+
+    def run(self, task: Task, report: Report) -> End:
+        """Run the method."""
+
+    def judge(self, task: Task, end: End) -> Status:
+        """How it ended, in a word."""
+
+    def warn(self, task: Task, end: End, status: Status) -> None:
+        """Tell the user what the word means, and what else to know."""
+
+    def attributes(self, task: Task, end: End) -> dict[str, Any]:
+        """What is stored beside method, status and seconds."""
+
+    def describe(self, task: Task, end: End) -> Description:
+        """The end as the writer of trees sees it."""
+
+    def check_joint(self, task: Task) -> None:
+        """Refuse to sample at the hyper-parameters found where there is no one posterior to be sampled."""
+
+    def rating(self, task: Task) -> Rating:
+        """What a kernel's width is worth; refused where widths cannot be compared."""
+
+    def start(self, task: Task, end: End, begin: dict[str, FloatArray], centred: BoolArray) -> Start:
+        """Where NUTS of the whole declaration starts; ``begin`` holds the values that PyMC would start at."""
+
+    def before_nuts(self, task: Task) -> Task:
+        """The same as it is fitted for NUTS to start at."""
+
+    def informed(self, task: Task, end: End) -> Centred:
+        """Which weights the data know more of than the hyper-prior: those are declared as they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found[End: Ended]:
+    """The end of a method: its tree, and the exact posterior at the hyper-parameters it ended at.
+
+    Attributes
+    ----------
+    task : Task
+        What was fitted.
+    family : Family
+        Of the method.
+    end : any
+        What the family's `run` gave.
+    attributes : dict
+        What is told of the fit.
+    tried : WidthSearch, optional
+        Where a kernel's width was looked for.
+    """
+
+    task: Task
+    family: Family[End]
+    end: End
+    attributes: dict[str, Any]
+    tried: WidthSearch | None = None
+
+    @property
+    def labelled(self) -> LabelledProblem:
+        """What was fitted, under the user's names."""
+        return self.task.labelled
+
+    @property
+    def outcome(self) -> Any:
+        """What the method handed back."""
+        return self.end.outcome
+
+    @cached_property
+    def description(self) -> Description:
+        """The end as the writer of trees sees it."""
+        return self.family.describe(self.task, self.end)
+
+    @property
+    def density(self) -> Density:
+        """The exact posterior at the hyper-parameters found, and where it is thought to lie."""
+        return Density(self.description.evaluate, self.description.mean, self.description.factor)
+
+    def start(self, begin: dict[str, FloatArray], centred: Centred) -> Start:
+        """Where NUTS of the whole declaration starts."""
+        return self.family.start(self.task, self.end, begin, np.asarray(centred))
+
+    def informed(self) -> Centred:
+        """Which weights are declared as they are."""
+        return self.family.informed(self.task, self.end)
+
+    def tree(self, draws: int, chains: int, rng: np.random.Generator) -> xr.DataTree:
+        """Moments, and draws if any are asked for."""
+        tree = fit_tree(self.description, self.attributes, draws=draws, chains=chains, rng=rng)
+        return tree if self.tried is None else with_width(tree, self.tried)
+
+
+def family_of(method: Method) -> Family[Any]:
+    """The family that a method says it is of."""
+    family: Family[Any] = registry.lookup(__name__.rpartition(".")[0], method.family, "family of methods")()
+    return family
+
+
+def find(task: Task, progressbar: bool, tried: WidthSearch | None = None) -> Found[Any]:
+    """Run a method, judge its end, and say what its user should know."""
+    family, name = family_of(task.method), registry.name_of(task.method)
+    started = time.perf_counter()
+    with FitProgress(f"Fitting ({name})", progressbar) as progress:
+        end = family.run(task, progress)
+    seconds = time.perf_counter() - started
+    status = family.judge(task, end)
+    family.warn(task, end, status)
+    attributes = {
+        "method": name,
+        "status": str(status),
+        "seconds": seconds,
+        **family.attributes(task, end),
+        "versions": versions(),
+    }
+    return Found(task, family, end, attributes, tried)
+
+
+def wrong_kind(method: Method, kind: type[Any]) -> TypeError:
+    """What to raise of a method that has not what its family's kind has."""
+    missing = [name for name in sorted(kind.__protocol_attrs__) if not hasattr(method, name)]
+    return TypeError(
+        f"The method {registry.name_of(method)!r} says that its family is {method.family!r}, but it has no "
+        f"{', '.join(missing)}: see bayes_sparse.inference.method.{kind.__name__}."
+    )
+
+
+def needs_flat(method: Method, hyper: Hyper, other: str) -> str:
+    """The sentence for a hyper-prior that a method cannot use."""
+    return (
+        f"The method {registry.name_of(method)!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no "
+        f"precision is ever infinite, so there is nothing to add or delete; {other}."
+    )
+
+
+def unpriced(task: Task) -> Task:
+    """The same without a price a degree of freedom, and without a hyper-prior that the method cannot use."""
+    method: Method = replace(task.method, smoothness=0.0)
+    return replace(task, method=method, hyper=task.hyper if family_of(method).uses_hyper(method) else None)

@@ -1,0 +1,219 @@
+"""Methods that maximise the evidence over the precisions of weights: type-II maximum likelihood."""
+
+from __future__ import annotations
+
+import logging
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bayes_sparse.common import registry
+from bayes_sparse.common.statuses import Status
+from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
+from bayes_sparse.common.warnings import tell
+from bayes_sparse.fitting.families._common import Task, needs_flat, unpriced, wrong_kind
+from bayes_sparse.fitting.nuts.start import Start, log_gamma_sd, nuisance_values, places_of, start_at
+from bayes_sparse.inference.approximations import approximate
+from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome
+from bayes_sparse.inference.method import EvidenceMethod, Method
+from bayes_sparse.inputs.kernel_width import Rating
+from bayes_sparse.inputs.model import Centred, Model
+from bayes_sparse.problem.labelled import LabelledProblem
+from bayes_sparse.trees.weights import WeightsDescription, factor_of
+
+__all__ = ["EvidenceFamily", "prices", "uses_up"]
+
+_GREEDY = 0.25  # of the observations: a fit that uses more degrees of freedom has too few left for the noise
+_DETERMINED = 0.05  # of a weight: how well by the data, for its covariance to matter
+_log = logging.getLogger("bayes_sparse")
+
+
+class Maximised(NamedTuple):
+    """Where a search over precisions ended, on what, at which price."""
+
+    outcome: Outcome
+    approximation: Approximation
+    objective: Objective
+
+    @property
+    def used(self) -> float:
+        """Degrees of freedom."""
+        return float(self.outcome.state.gamma.sum())
+
+
+class EvidenceFamily:
+    """Sees a problem and an approximation of its likelihood; ends at a normal posterior."""
+
+    finds: ClassVar[str] = "the precisions of a {} prior on the weights themselves"
+    any_surface: ClassVar[bool] = False
+    folds_duplicates: ClassVar[bool] = False
+
+    def fits(self, method: Method, model: Model) -> bool:
+        """A prior on the weights themselves."""
+        return model.coordinates == "weights" and model.prior in (method.priors or ())
+
+    def uses_hyper(self, method: Method) -> bool:
+        """What adds and deletes columns needs the flat one."""
+        return not _own(method).needs_flat_hyper
+
+    def uses_default(self, method: Method) -> bool:
+        """Machines glued together from binary ones have the flat one."""
+        return self.uses_hyper(method) and _own(method).link == "softmax"
+
+    def check_hyper(self, method: Method, hyper: Hyper) -> None:
+        """Refuse what drives every precision to infinity, or what the method cannot use."""
+        a, b = hyper
+        if a > 0 and b == 0:
+            raise ValueError(
+                f"hyper={hyper} drives every precision to infinity; give b > 0 too, or hyper=None for a flat one."
+            )
+        if b > 0 and _own(method).needs_flat_hyper:
+            raise ValueError(needs_flat(method, hyper, "use method='mackay' or 'em'"))
+
+    def run(self, task: Task, report: Report) -> Maximised:
+        """Maximise, at the first price that leaves enough of the data."""
+        method, problem = _own(task.method), task.labelled.searched
+        objectives = _objectives(task)
+        for objective in objectives:
+            approximation = approximate(problem, objective, method.approximation)
+            end = Maximised(method(problem, approximation, report), approximation, objective)
+            if end.used <= _GREEDY * problem.design.n:
+                break
+        if end.objective.smoothness > objectives[0].smoothness:
+            _log.info(
+                "The kernels are narrow for so few rows: the pure method would use up the data, so a degree of freedom "
+                "was given a price of %.2f nats; smoothness=0 forces the pure method.",
+                end.objective.smoothness,
+            )
+        return end
+
+    def judge(self, task: Task, end: Maximised) -> Status:
+        """By the search, the noise, what is left, and the classes."""
+        problem, outcome, state = task.labelled.searched, end.outcome, end.outcome.state
+        if not outcome.converged:
+            return Status.MAX_ITERATIONS
+        at_floor = bool(np.any(state.theta <= problem.theta_bounds[:, 0] + 1e-6))
+        if at_floor or (problem.normal and state.theta.size and state.gamma.sum() > 0.9 * problem.design.n):
+            return Status.NOISE_COLLAPSED
+        if not (state.index < problem.design.M).any():
+            return Status.NULL
+        return Status.SEPARABLE if state.eta is not None and problem.separates(state.eta) else Status.CONVERGED
+
+    def warn(self, task: Task, end: Maximised, status: Status) -> None:
+        """What the word means, or that the fit uses up the data."""
+        used, n = end.used, task.labelled.searched.design.n
+        who, aside = f"The method {registry.name_of(task.method)!r}", f" with {used:.0f} of {n} degrees of freedom"
+        if status is Status.MAX_ITERATIONS:
+            aside = f" (objective {end.outcome.state.objective:.4g})"
+        if status is not Status.CONVERGED:
+            tell(status.sentence(who=who, aside=aside))
+        elif used > 0.5 * n:
+            tell(uses_up(used, n, "raise `smoothness` or offer fewer basis functions"))
+
+    def attributes(self, task: Task, end: Maximised) -> dict[str, Any]:
+        """Hyper-prior and price."""
+        return {
+            "n_iterations": end.outcome.iterations,
+            "hyper": [end.objective.a, end.objective.b],
+            "smoothness": end.objective.smoothness,
+            "degrees_of_freedom": end.used,
+        }
+
+    def describe(self, task: Task, end: Maximised) -> WeightsDescription:
+        """The weights of the columns kept."""
+        return WeightsDescription(task.labelled, end.approximation, end.outcome)
+
+    def check_joint(self, task: Task) -> None:
+        """One model a class has no joint posterior."""
+        if _own(task.method).link != "softmax":
+            raise ValueError(
+                f"method={registry.name_of(task.method)!r} fits one model a class, which have no joint posterior to be "
+                "sampled; start from another method, or leave out `condition`."
+            )
+
+    def rating(self, task: Task) -> Rating:
+        """The fit its user would get, at one price for all widths."""
+        state = self.run(task, lambda *_: None).outcome.state
+        log_evidence, used = state.log_evidence, float(state.gamma.sum())
+        smoothness = _own(task.method).smoothness
+        return Rating(log_evidence, log_evidence - prices(smoothness, task.labelled, flat=True)[-1] * used)
+
+    def start(self, task: Task, end: Maximised, begin: dict[str, FloatArray], centred: BoolArray) -> Start:
+        """Weights ``w``, or ``z = w sqrt(alpha)`` where the declaration is not centred."""
+        labelled, state, M = task.labelled, end.outcome.state, task.labelled.M
+        index, determined = state.index, (state.index >= M) | (state.gamma > _DETERMINED)
+        unit = np.ones(len(index))
+        alpha = np.full(M, np.inf)
+        alpha[index[index < M]] = state.alpha[index < M]
+        values, sds = nuisance_values(labelled, state.theta, begin), {}
+        if "z" in begin and len(labelled.sparse) == 1 and labelled.sparse[0].name not in begin:
+            directly = np.broadcast_to(centred, (M,))[index[index < M]]
+            unit[index < M] = np.where(directly, 1.0, np.sqrt(state.alpha[index < M]))
+        points = labelled.hyper_points
+        for name, (_, precision) in ({"alpha": ((), alpha)} if points is None else points(alpha)).items():
+            if name in begin and begin[name].shape == precision.shape:
+                values[name] = np.where(np.isfinite(precision), precision, begin[name])
+                known = np.zeros(M)
+                known[index[index < M]] = state.gamma[index < M]
+                sds[name] = log_gamma_sd(known.reshape(precision.shape))
+        places = places_of(labelled, index, begin)
+        factor = unit[:, None] * factor_of(state)
+        return start_at(begin, values, places, state.mean * unit, factor, determined, sds)
+
+    def before_nuts(self, task: Task) -> Task:
+        """Without a price, which the declaration has not either; flat where the method needs it."""
+        return unpriced(task)
+
+    def informed(self, task: Task, end: Maximised) -> Centred:
+        """Those about which the data say more than the hyper-prior does, by its mean precision."""
+        if task.hyper is None:
+            return False
+        state, informed = end.outcome.state, np.zeros(task.labelled.M, dtype=bool)
+        inside = state.index < len(informed)
+        precise = 1 / state.variance - state.alpha > task.hyper[0] / task.hyper[1]
+        informed[state.index[inside]] = precise[inside]
+        return informed
+
+
+def prices(smoothness: str | float, labelled: LabelledProblem, *, flat: bool) -> list[float]:
+    """The price of a degree of freedom in nats: what to try first, and what to fall back on.
+
+    Automatic, for columns that each mean something: M of them that have nothing to do with the target reach, by chance,
+    a largest squared z-score of about 2 log M - log log M; a column enters when its own exceeds 1 + 2c, and c is set to
+    make this exceed the former by one. For kernels on the rows there is no true set to be found, and the pure method
+    predicts best as long as it leaves most of the data to estimate the noise: 0 first, the same price if not. Who
+    gives a proper hyper-prior has chosen another guard, and pays nothing. Several classes pay nothing either: there
+    are many more weights than the classes need, and the price would leave too few of them.
+    """
+    if isinstance(smoothness, str) and smoothness == "auto":
+        if labelled.predictors > 1 or not flat:
+            return [0.0]
+        free = labelled.surface.d if labelled.linear is None else int(labelled.linear.free.sum())
+        log_m = float(np.log(max(free, 3)))
+        price = float(log_m - 0.5 * np.log(log_m))
+        return [0.0, price] if labelled.interchangeable else [price]
+    if not isinstance(smoothness, Real) or not (np.isfinite(smoothness) and smoothness >= 0):
+        raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")
+    return [float(smoothness)]
+
+
+def uses_up(used: float, n: int, cure: str) -> str:
+    """The sentence for a fit that leaves too little of the data to judge itself by."""
+    return (
+        f"The fit uses up the data: {used:.0f} degrees of freedom for {n} observations; its intervals are too narrow; "
+        f"{cure}."
+    )
+
+
+def _objectives(task: Task) -> list[Objective]:
+    """What to maximise, in the order to try."""
+    a, b = task.hyper or (0.0, 0.0)
+    smoothness, log_prior = _own(task.method).smoothness, task.labelled.searched.log_prior
+    return [Objective(c, a, b, log_prior) for c in prices(smoothness, task.labelled, flat=not (a or b))]
+
+
+def _own(method: Method) -> EvidenceMethod:
+    if isinstance(method, EvidenceMethod):
+        return method
+    raise wrong_kind(method, EvidenceMethod)

@@ -1,0 +1,89 @@
+"""What a model must be, named or the user's own, and what people hand in beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import pymc as pm
+
+from bayes_sparse.common.types import BoolArray, Hyper
+from bayes_sparse.inputs.basis import Basis
+from bayes_sparse.inputs.likelihoods import Likelihood
+from bayes_sparse.inputs.prepare import Prepared
+from bayes_sparse.problem.labelled import LabelledProblem
+
+__all__ = ["Centred", "Handed", "Model", "NamedModel"]
+
+type Centred = bool | BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class Handed:
+    """What the user handed in beside model and method; see `bayes_sparse.fit`."""
+
+    data: Any = None
+    target: str | None = None
+    likelihood: str | Likelihood = "auto"
+    basis: str | Basis | Callable[..., Any] = "linear"
+    keep: str | Sequence[str] | None = None
+    weights: Any = None
+    offset: Any = None
+
+
+class Model(Protocol):
+    """What is said of every model before its data are looked at.
+
+    Attributes
+    ----------
+    default_method : str
+        What ``method="evidence"`` means.
+    prior : str
+        Of the weights, or of the directions: a file of `bayes_sparse.inference.priors`, or "jeffreys".
+    coordinates : "weights" or "eigen"
+        What the prior is on.
+    expansion : str, int or array
+        Where one-step methods take the quadratic, unless the method says.
+    proper_hyper : (float, float), optional
+        Hyper-prior of precisions that NUTS takes where none is given; None for a model without precisions.
+    default_hyper : (float, float), optional
+        The one that evidence methods take; None for the flat one.
+    likelihood : str, optional
+        The one it has; None for any.
+    hyper : (float, float), optional
+        The one that was asked for.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    coordinates: ClassVar[str]
+    proper_hyper: ClassVar[Hyper | None]
+    default_hyper: ClassVar[Hyper | None]
+    likelihood: ClassVar[str | None]
+
+    @property
+    def prior(self) -> str:
+        """Of the weights, or of the directions."""
+
+    @property
+    def default_method(self) -> str:
+        """What ``method="evidence"`` means."""
+
+    @property
+    def expansion(self) -> Any:
+        """Where one-step methods take the quadratic."""
+
+    @property
+    def hyper(self) -> Hyper | None:
+        """The hyper-prior asked for."""
+
+
+@runtime_checkable
+class NamedModel(Model, Protocol):
+    """A declaration for data that were prepared: one file in models/."""
+
+    def problem(self, data: Prepared) -> LabelledProblem:
+        """What the evidence methods fit."""
+
+    def declare(self, data: Prepared, hyper: Any, *, centred: Centred = False) -> pm.Model:
+        """The same model as PyMC sees it."""

@@ -1,0 +1,135 @@
+"""Numbers under the user's names and in their units: weights, nuisance parameters, observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from bayes_sparse.common.types import FloatArray, IntArray, Variables
+from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
+
+__all__ = [
+    "chain_and_draw",
+    "fixed_names",
+    "in_parts",
+    "named_draws",
+    "of_each_observation",
+    "put",
+    "put_fixed",
+    "put_nuisance",
+    "spread",
+    "term_labels",
+]
+
+_BLOCK = 2**22  # predictors held at once while draws are looked at
+
+
+def chain_and_draw(shape: tuple[int, int]) -> dict[str, IntArray]:
+    """Numbers of chains and draws."""
+    return {"chain": np.arange(shape[0]), "draw": np.arange(shape[1])}
+
+
+def in_parts(count: int, width: int) -> list[IntArray]:
+    """Draws some at a time, so that a part of so many numbers each is never large."""
+    return np.array_split(np.arange(count), max(1, count * width // _BLOCK))
+
+
+def named_draws(
+    labelled: LabelledProblem, index: IntArray, w: FloatArray, theta: FloatArray, shape: tuple[int, int]
+) -> xr.Dataset:
+    """Draws of the weights (S, k) of the columns ``index`` and of the nuisance parameters (S, t)."""
+    coords: dict[str, Any] = dict(chain_and_draw(shape))
+    variables: Variables = {}
+    reported = (labelled.in_users_units(w, index) + labelled.prior_mean[index]).reshape(*shape, len(index))
+    for block in (*labelled.sparse, *labelled.fixed):
+        put(variables, coords, block, reported, index)
+    put_nuisance(variables, labelled, theta, shape)
+    return xr.Dataset(variables, coords=coords)
+
+
+def put(variables: Variables, coords: dict[str, Any], block: WeightBlock, draws: FloatArray, index: IntArray) -> None:
+    """A variable's draws under its own name; of a vector only the entries kept, so that no draw is a constant zero."""
+    inside = (index >= block.columns.start) & (index < block.columns.stop)
+    own, position = draws[..., inside], index[inside] - block.columns.start
+    order = np.argsort(position)
+    own, position = own[..., order], position[order]
+    if not len(position):
+        return
+    if len(block.shape) == 1:
+        dim, labels = block.dim_and_labels()
+        variables[block.name] = (("chain", "draw", dim), own)
+        coords[dim] = labels[position]
+        return
+    full = np.zeros((*draws.shape[:2], int(np.prod(block.shape))))
+    full[..., position] = own
+    dims = block.dims if block.dims else tuple(f"{block.name}_dim_{i}" for i in range(len(block.shape)))
+    variables[block.name] = (("chain", "draw", *dims), full.reshape(*draws.shape[:2], *block.shape))
+    coords.update(block.coords)
+
+
+def put_nuisance(variables: Variables, labelled: LabelledProblem, theta: FloatArray, shape: tuple[int, int]) -> None:
+    """Draws (S, t) of the nuisance parameters on their own scale, by name."""
+    if not theta.shape[1]:
+        return
+    rows = [labelled.unpack(row) for row in theta]
+    for name in rows[0]:
+        values = np.stack([np.asarray(row[name]) for row in rows])
+        extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
+        variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
+
+
+def of_each_observation(labelled: LabelledProblem, pointwise: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
+    """The log-likelihood of each observation at each draw, (S, n)."""
+    more = (f"{labelled.observed}_dim_{i}" for i in range(1, labelled.y.ndim))
+    return xr.Dataset(
+        {labelled.observed: (("chain", "draw", labelled.obs_dim, *more), pointwise.reshape(*shape, *labelled.y.shape))},
+        coords={**chain_and_draw(shape), labelled.obs_dim: labelled.obs},
+    )
+
+
+def put_fixed(
+    variables: Variables,
+    labelled: LabelledProblem,
+    mean: FloatArray,
+    sd: FloatArray,
+    index: IntArray,
+    theta: FloatArray,
+) -> None:
+    """Point values of the fixed weights (with their sd) and of the nuisance parameters, under the user's names."""
+    for block in labelled.fixed:
+        inside = (index >= block.columns.start) & (index < block.columns.stop)
+        dims = block.dims if block.dims is not None else tuple(f"{block.name}_dim_{i}" for i in range(len(block.shape)))
+        _add(variables, block.name, dims, mean[inside].reshape(block.shape))
+        _add(variables, f"{block.name}_sd", dims, sd[inside].reshape(block.shape))
+    for name, value in labelled.unpack(theta).items():
+        value = np.asarray(value)
+        _add(variables, name, tuple(f"{name}_dim_{i}" for i in range(value.ndim)), value)
+
+
+def _add(variables: Variables, name: str, dims: tuple[str, ...], values: NDArray[Any]) -> None:
+    """A variable of the user's under its own name, or beside ours where the name is taken (a dispersion "alpha")."""
+    variables[name if name not in variables else f"{name}_point"] = (dims, values)
+
+
+def spread(values: NDArray[Any], index: IntArray, size: int, fill: float | bool = 0.0) -> NDArray[Any]:
+    """Values of some of ``size`` basis functions, and ``fill`` for the others."""
+    full = np.full(size, fill)
+    full[index] = values
+    return full
+
+
+def term_labels(labelled: LabelledProblem) -> dict[str, Any]:
+    """The column and the class of each basis function, where there are several classes."""
+    return {name: ("basis", values) for name, values in labelled.labels.items()}
+
+
+def fixed_names(labelled: LabelledProblem) -> list[str]:
+    """One name a fixed weight."""
+    names: list[str] = []
+    for block in labelled.fixed:
+        size = int(np.prod(block.shape))
+        names += [block.name] if not block.shape else [f"{block.name}[{i}]" for i in range(size)]
+    return names

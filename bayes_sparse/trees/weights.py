@@ -1,0 +1,207 @@
+"""A fit by an evidence method, as it is stored: the weights of the columns kept, normal, with their normal priors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+
+from bayes_sparse.common.types import FloatArray, Variables
+from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
+from bayes_sparse.problem.gaussian import Primal
+from bayes_sparse.problem.labelled import LabelledProblem
+from bayes_sparse.problem.problem import Active
+from bayes_sparse.trees.description import Drawn
+from bayes_sparse.trees.naming import fixed_names, named_draws, put_fixed, spread, term_labels
+
+__all__ = ["WeightsDescription", "factor_of"]
+
+_STEP = 1e-3  # of differences along a nuisance parameter
+
+
+@dataclass(frozen=True, eq=False)
+class WeightsDescription:
+    """The normal posterior that an evidence method ended at; x are the weights of the active columns."""
+
+    labelled: LabelledProblem
+    fitted: Approximation
+    outcome: Outcome
+
+    notes: ClassVar[dict[str, str]] = {
+        "log_p": "log p(y|w) + log p(w|alpha) at the point values of alpha and nuisance parameters, normalised",
+        "log_q": "log density of the approximation; like log_p, of the weights of standardised columns",
+    }
+
+    @property
+    def approximation(self) -> str:
+        """Its name."""
+        return self.fitted.name
+
+    @property
+    def _state(self) -> State:
+        return self.outcome.state
+
+    @property
+    def mean(self) -> FloatArray:
+        """Of the active weights."""
+        return self._state.mean
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """F with F F' = Sigma."""
+        return factor_of(self._state)
+
+    @property
+    def held(self) -> dict[str, Any]:
+        """Nuisance parameters at their estimates."""
+        return self.labelled.unpack(self._state.theta)
+
+    def stored(self) -> tuple[Variables, dict[str, Any]]:
+        """One value a basis function, in the user's units; pruned ones have zero mean and infinite precision."""
+        labelled, state, M = self.labelled, self._state, self.labelled.M
+        index = state.index
+        basis = index < M
+        factor = labelled.in_users_units(self.factor.T, index).T
+        mean = labelled.in_users_units(state.mean, index)
+        sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+        mean = mean + labelled.prior_mean[index]
+        alpha = state.alpha.copy()
+        if labelled.scale is not None:
+            alpha[basis] *= labelled.scale[index[basis]] ** 2
+        kept = index[basis]
+        precision = spread(alpha[basis], kept, M, np.inf)
+        variables: Variables = {
+            "log_evidence": ((), state.log_evidence),
+            "objective": ((), state.objective),
+            "alpha": (("basis",), precision),
+            "mean": (("basis",), spread(mean[basis], kept, M)),
+            "sd": (("basis",), spread(sd[basis], kept, M)),
+            "gamma": (("basis",), spread(state.gamma[basis], kept, M)),
+            "relevant": (("basis",), spread(np.ones(len(kept), dtype=bool), kept, M, False)),
+            "column": (("coordinate",), index),
+            "coordinate_mean": (("coordinate",), mean),
+            "covariance_factor": (("coordinate", "factor"), factor),
+            "theta": (("nuisance",), state.theta),
+            "history": (("iteration",), np.asarray(self.outcome.history)),
+        }
+        if labelled.labels:
+            variables["score"] = (("basis",), _scores(self.fitted, state, M))
+        put_fixed(variables, labelled, mean, sd, index, state.theta)
+        if labelled.hyper_points is not None:
+            points = labelled.hyper_points(precision)
+            variables |= {name: point for name, point in points.items() if name not in variables}
+        names = np.array([*labelled.names, *fixed_names(labelled)])[index]
+        return variables, {"basis": np.array(labelled.names), "coordinate": names, **term_labels(labelled)}
+
+    def draw(self, count: int, rng: np.random.Generator) -> Drawn:
+        """Nuisance parameters are drawn from the normal that the objective's curvature suggests."""
+        state, k = self._state, len(self._state.index)
+        z = rng.standard_normal((count, k))
+        x = state.mean + z @ self.factor.T
+        theta = _draw_theta(self.fitted, state, self.labelled.searched.theta_bounds, count, rng)
+        log_q = -0.5 * (np.sum(z**2, axis=1) + k * np.log(2 * np.pi) - state.posterior.log_determinant)
+        return Drawn(x, theta, log_q)
+
+    def look(self, drawn: Drawn, some: Any, *, each: bool) -> tuple[FloatArray | None, dict[str, FloatArray]]:
+        """The log target at the point values of the nuisance parameters."""
+        problem, state, x, theta = self.labelled.searched, self._state, drawn.x[some], drawn.theta[some]
+        eta = problem.predictor(x, state.index)
+        pointwise = problem.log_densities(eta, theta) if each else None
+        known = pointwise if not state.theta.size else None  # then they are at their points already
+        point = np.broadcast_to(state.theta, (len(x), state.theta.size))
+        return pointwise, {"log_p": problem.log_joint(eta, point, known) + self._log_prior(x)}
+
+    def _log_prior(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self._normaliser - 0.5 * x**2 @ self._state.alpha)
+
+    @cached_property
+    def _normaliser(self) -> float:
+        """Logarithm of the prior's; a flat one has none."""
+        alpha = self._state.alpha
+        return 0.5 * float(np.sum(np.log(alpha[alpha > 0] / (2 * np.pi))))
+
+    @cached_property
+    def _active(self) -> Active:
+        return self.labelled.searched.active(self._state.index)
+
+    def evaluate(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """The log target and its gradient over the active weights."""
+        problem, active, alpha = self.labelled.searched, self._active, self._state.alpha
+        value, slope = problem.terms(problem.offset + active.predictor(x), self._state.theta)[:2]
+        return float(value.sum()) + float(self._log_prior(x)), active.pulled_back(slope) - alpha * x
+
+    def pointwise(self, x: FloatArray) -> FloatArray:
+        """Log-likelihood of each observation, nuisance parameters held."""
+        problem, theta = self.labelled.searched, self._state.theta
+        return problem.log_densities(
+            problem.predictor(x, self._state.index), np.broadcast_to(theta, (len(x), theta.size))
+        )
+
+    def reported(self, x: FloatArray) -> FloatArray:
+        """The active weights in the user's units."""
+        index = self._state.index
+        return self.labelled.in_users_units(x, index) + self.labelled.prior_mean[index]
+
+    def named(self, x: FloatArray, theta: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
+        """Draws under the user's names."""
+        return named_draws(self.labelled, self._state.index, x, theta, shape)
+
+    def sampled(self, x: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
+        """Draws without the nuisance parameters, which are held."""
+        return self.named(x, np.empty((len(x), 0)), shape)
+
+    def more(self, x: FloatArray) -> Variables:
+        """Nothing."""
+        return {}
+
+
+def factor_of(state: State) -> FloatArray:
+    """F with F F' = Sigma over the active columns."""
+    if isinstance(state.posterior, Primal):
+        return state.posterior.factor
+    covariance = state.posterior.solve(np.eye(len(state.index)))
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _scores(approximation: Approximation, state: State, M: int) -> FloatArray:
+    """q^2 / s of the columns left out: how near each is to paying for itself, which it does above 1; NaN for the kept.
+
+    Also NaN where the method gives no likelihood to score them by, or kept more columns than there are observations.
+    """
+    out = np.full(M, np.nan)
+    if state.terms is not None and isinstance(state.posterior, Primal):
+        scores = approximation.scores(state)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out = np.where(scores.S > 0, scores.Q**2 / scores.S, 0.0)[:M]
+        out[state.index[state.index < M]] = np.nan
+    return out
+
+
+def _draw_theta(
+    approximation: Approximation, state: State, bounds: FloatArray, count: int, rng: np.random.Generator
+) -> FloatArray:
+    m = state.theta.size
+    if not m:
+        return np.empty((count, 0))
+    curvature = -_theta_curvature(approximation, state)
+    sd = np.where(curvature > 0, 1 / np.sqrt(np.maximum(curvature, 1e-300)), 0.0)
+    low, high = bounds.T  # where the data say little, a normal on the log scale would go far beyond reason
+    return np.clip(state.theta + sd * rng.standard_normal((count, m)), low, high)
+
+
+def _theta_curvature(approximation: Approximation, state: State) -> FloatArray:
+    """Second derivative of the objective along each nuisance parameter."""
+    m = state.theta.size
+    if isinstance(state.posterior, Primal):
+        return np.asarray(approximation.curvature(state).diagonal()[-m:])
+    out = np.empty(m)  # more terms than observations: by differences, on the side of the rows
+    for i, step in enumerate(_STEP * np.eye(m)):
+        up, down = (
+            approximation.at(state.index, state.alpha, state.theta + move, state).objective for move in (step, -step)
+        )
+        out[i] = (up - 2 * state.objective + down) / _STEP**2
+    return out
