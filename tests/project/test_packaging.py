@@ -73,6 +73,7 @@ def test_wheel_holds_every_model_as_a_real_file(wheel):
 def test_wheel_is_typed_and_holds_the_package_alone(wheel):
     names = names_in_wheel(wheel)
     assert "bayes_sparse/py.typed" in names
+    assert not [name for name in names if re.search("studies", name)]
     assert {name.split("/")[0] for name in names} == {"bayes_sparse", "bayes_sparse-0.1.0.dist-info"}
 
 
@@ -88,6 +89,8 @@ def test_sdist_holds_what_its_own_tests_and_commands_need(sdist):
         "Makefile",
         "constraints.txt",
         "tools/bootstrap.py",
+        "benchmarks/__main__.py",
+        "studies/__main__.py",
         "LICENSE",
         "README.md",
         "tests/project/test_packaging.py",
@@ -140,6 +143,13 @@ def pins():
     return [line for line in lines if not line.startswith("#")]
 
 
+def in_extras(*names):
+    """The requirements of some extras, also those of the extras that they name."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for requirement in [Requirement(text) for name in names for text in extras[name]]:
+        yield from in_extras(*requirement.extras) if requirement.name == "bayes_sparse" else [requirement]
+
+
 def test_constraints_are_names_and_versions_only():
     assert [line for line in pins() if not re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.]*", line)] == []
     assert "://" not in (ROOT / "constraints.txt").read_text()
@@ -148,10 +158,9 @@ def test_constraints_are_names_and_versions_only():
 def test_constraints_pin_every_direct_dependency_within_its_range():
     pinned = {canonicalize_name(name): version for name, version in (line.split("==") for line in pins())}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    for text in [*project["dependencies"], *extras["test"], *extras["lint"]]:
-        requirement = Requirement(text)
-        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), text
+    needed = [*map(Requirement, project["dependencies"]), *in_extras("test", "lint", "demo")]
+    for requirement in needed:
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
 
 
 def test_no_lock_file():
