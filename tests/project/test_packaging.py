@@ -73,7 +73,7 @@ def test_wheel_holds_every_model_as_a_real_file(wheel):
 def test_wheel_is_typed_and_holds_the_package_alone(wheel):
     names = names_in_wheel(wheel)
     assert "bayes_sparse/py.typed" in names
-    assert not [name for name in names if re.search("studies", name)]
+    assert not [name for name in names if re.search("studies|demo", name)]
     assert {name.split("/")[0] for name in names} == {"bayes_sparse", "bayes_sparse-0.1.0.dist-info"}
 
 
@@ -89,6 +89,7 @@ def test_sdist_holds_what_its_own_tests_and_commands_need(sdist):
         "Makefile",
         "constraints.txt",
         "tools/bootstrap.py",
+        "tools/demo.py",
         "benchmarks/__main__.py",
         "studies/__main__.py",
         "LICENSE",
@@ -421,4 +422,4 @@ def test_make_finds_its_folder_from_elsewhere(tmp_path):
         check=True,
     )
     assert f'"{ROOT}/tools/bootstrap.py" --this-python' in done.stdout
-    assert f'cd "{ROOT}" && .venv/bin/python -m bayes_sparse.demo' in done.stdout
+    assert f'cd "{ROOT}" && .venv/bin/python tools/demo.py' in done.stdout
