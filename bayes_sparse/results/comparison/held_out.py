@@ -11,7 +11,6 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import log_expit, logsumexp
-from scipy.stats import norm
 
 from bayes_sparse.common.progress import quiet
 from bayes_sparse.inputs import basis as bases
@@ -115,6 +114,8 @@ def _averaged(
 def _densities(likelihood: likelihoods.Likelihood, y: FloatArray, eta: FloatArray, theta: FloatArray) -> FloatArray:
     """Log density of each target (S, n) at predictors (S, n) and logs of nuisance parameters (S, k)."""
     if likelihood.name == "normal":  # for which, as for two classes, nothing need be compiled
+        from scipy.stats import norm  # here because it takes longer to import than a fit takes
+
         return np.asarray(norm.logpdf(y, eta, np.exp(theta)))
     if likelihood.name == "bernoulli":
         return np.asarray(log_expit(np.where(y == 1, eta, -eta)))
