@@ -1,5 +1,6 @@
 """What a newcomer gets: the wheel, the sdist, the pinned versions and the script that sets `.venv` up."""
 
+import ast
 import importlib.util
 import json
 import os
@@ -134,6 +135,41 @@ def test_an_unpacked_wheel_imports_its_models(wheel, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()) == tmp_path / "bayes_sparse" / "models" / "__init__.py"
+
+
+# The dependencies.
+
+
+def test_the_package_imports_without_what_is_optional_or_slow():
+    optional, slow = {"nutpie", "pooch", "sklearn"}, {"arviz_stats", "matplotlib", "scipy.stats", "h5py"}
+    program = f"""if True:
+        import sys
+        sys.modules.update(dict.fromkeys({optional}))  # the import of one of them fails
+        import bayes_sparse
+        print({slow} & set(sys.modules))"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "set()\n"
+
+
+def test_what_the_package_imports_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [*map(Requirement, project["dependencies"]), *in_extras("nuts", "data", "sklearn")]
+    declared = {requirement.name.replace("-", "_") for requirement in needed} | {"bayes_sparse"}
+    imported = set()
+    for path in [*(ROOT / "bayes_sparse").rglob("*.py"), *(ROOT / "models").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
+                imported |= {name.split(".")[0] for name in names}
+    assert imported - sys.stdlib_module_names - declared == set()
+
+
+def test_commands_have_what_they_need():
+    assert {"pooch", "scikit-learn", "nutpie", "contourpy"} <= {requirement.name for requirement in in_extras("test")}
+    assert {"pooch", "scikit-learn", "nutpie"} <= {requirement.name for requirement in in_extras("demo")}
+    for name in ("studies", "bench"):
+        assert {"pooch", "scikit-learn"} <= {requirement.name for requirement in in_extras(name)}
 
 
 # The pinned versions.
