@@ -23,7 +23,7 @@ help:
 
 demo:
 	$(SETUP) --extras demo
-	@$(RUN) -m bayes_sparse.demo
+	@$(RUN) tools/demo.py
 
 environment:
 	$(SETUP) --extras test,lint

@@ -16,10 +16,10 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pooch
 
 from bayes_sparse.datasets.sources import COPIES, MNIST, MNIST_URL, ORIGINS, SETS, Copy
 
@@ -56,6 +56,8 @@ def load(name: str, *, download: bool = True) -> pd.DataFrame:
         The name is unknown, or a file does not hold what it should.
     FileNotFoundError
         The set is not on this machine and could not, or should not, be fetched.
+    ImportError
+        The set must be fetched and pooch, which does it, is not installed.
     """
     if name in MNIST:
         return _load_mnist(name, download)
@@ -67,7 +69,7 @@ def load(name: str, *, download: bool = True) -> pd.DataFrame:
     if own is not None and (found := _find(own, name)) is not None:
         return _checked_shape(_parse(_read(found)), name, found)
     for directory in (_beside_checkout(), _cache()):
-        if (found := _find(directory, name)) is not None:
+        if directory is not None and (found := _find(directory, name)) is not None:
             content = _read(found)
             _check_sum(content, SETS[name].sha256, name, found)
             return _parse(content)
@@ -89,8 +91,17 @@ def _beside_checkout() -> Path:
     return Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
 
-def _cache() -> Path:
-    return Path(pooch.os_cache("bayes_sparse"))
+def _cache() -> Path | None:
+    pooch = _pooch()
+    return None if pooch is None else Path(pooch.os_cache("bayes_sparse"))
+
+
+def _pooch() -> Any:
+    try:
+        import pooch  # only here: it is optional, because most people bring their own data
+    except ImportError:
+        return None
+    return pooch
 
 
 def _find(directory: Path, name: str) -> Path | None:
@@ -138,7 +149,7 @@ def _obtain(name: str, download: bool) -> bytes:
     def convert(raw: bytes) -> bytes:
         return copy.to_csv(raw.decode()).encode()
 
-    return _fetch(name, copy.url, _cache() / f"{name}.csv", SETS[name].sha256, convert)
+    return _fetch(name, copy.url, f"{name}.csv", SETS[name].sha256, convert)
 
 
 def _installed(copy: Copy, sha256: str) -> bytes | None:
@@ -160,8 +171,15 @@ def _absent(name: str, file: str) -> str:
     )
 
 
-def _fetch(name: str, url: str, destination: Path, sha256: str, convert: Callable[[bytes], bytes]) -> bytes:
+def _fetch(name: str, url: str, file: str, sha256: str, convert: Callable[[bytes], bytes]) -> bytes:
     """Fetch, convert, check, and only then put the file in its place: nothing half-written is ever found."""
+    cache = _cache()
+    if cache is None:
+        raise ImportError(
+            f"{name!r} is not on this machine, and to fetch it takes pooch, which is not installed: "
+            f'pip install "bayes_sparse[data]", or put {file} into the directory named by {VARIABLE}.'
+        )
+    destination = cache / file
     destination.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=destination.parent) as folder:
         raw, ready = Path(folder) / "raw", Path(folder) / "ready"
@@ -170,8 +188,7 @@ def _fetch(name: str, url: str, destination: Path, sha256: str, convert: Callabl
         except OSError as error:  # every error of the network is one
             raise FileNotFoundError(
                 f"{name!r} is not on this machine and could not be fetched from {url} ({type(error).__name__}): "
-                f"go online and load it again, or put {destination.relative_to(_cache())} into the directory "
-                f"named by {VARIABLE}."
+                f"go online and load it again, or put {file} into the directory named by {VARIABLE}."
             ) from error
         changed = f"{url} does not hold the set {name!r} as we know it (another checksum), so it was not used."
         try:
@@ -187,7 +204,7 @@ def _fetch(name: str, url: str, destination: Path, sha256: str, convert: Callabl
 
 def _retrieve(url: str, path: Path) -> None:
     # pooch.retrieve would check the raw file, but the checksum that counts is that of the converted one.
-    pooch.HTTPDownloader(timeout=30)(url, str(path), None)
+    _pooch().HTTPDownloader(timeout=30)(url, str(path), None)
 
 
 def _load_mnist(name: str, download: bool) -> pd.DataFrame:
@@ -210,4 +227,4 @@ def _mnist_file(name: str, file: str, sha256: str, download: bool) -> bytes:
             return content
     if not download:
         raise FileNotFoundError(_absent(name, f"mnist/{file}"))
-    return _fetch(name, MNIST_URL + file, _cache() / "mnist" / file, sha256, bytes)
+    return _fetch(name, MNIST_URL + file, f"mnist/{file}", sha256, bytes)

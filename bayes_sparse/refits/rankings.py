@@ -101,7 +101,8 @@ def sklearn(part: str) -> Any:
         return importlib.import_module(f"sklearn.{part}")
     except ImportError:
         raise ImportError(
-            "The rival rankings are scikit-learn's, which is not installed: pip install scikit-learn, or rivals=()."
+            "The rival rankings are scikit-learn's, which is not installed: "
+            'pip install "bayes_sparse[sklearn]", or rivals=().'
         ) from None
 
 

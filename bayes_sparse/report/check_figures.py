@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import gaussian_kde
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.report.markup import COLOURS, Html, count, picture, row_of, short, table
@@ -157,6 +156,8 @@ def _replicated(name: str, own: Numbers, several: bool) -> Html:
 
 
 def _densities(ax: Axes, own: Numbers, title: str) -> None:
+    from scipy.stats import gaussian_kde  # here because it takes longer to import than a fit takes
+
     low, high = np.quantile(own.y, [0, 1])
     x = np.linspace(low - 0.2 * (high - low), high + 0.2 * (high - low), 200)
     for sample in own.drawn[:: max(1, len(own.drawn) // _CURVES)][:_CURVES]:

@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from cycler import cycler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,7 +175,6 @@ _STYLE: dict[Any, Any] = {
     "axes.titlesize": 9.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": cycler(color=COLOURS),
     "figure.facecolor": "white",
     # A name with dollar signs is no formula.
     "text.parse_math": False,
@@ -247,9 +244,12 @@ def short(name: object) -> str:
 @contextmanager
 def _style(formulas: bool) -> Iterator[None]:
     """The package's look for a while, whatever the user has set."""
+    import matplotlib as mpl  # only for those who draw
+    from matplotlib.rcsetup import cycler
+
     with mpl.rc_context(), warnings.catch_warnings():
         mpl.rcdefaults()
-        mpl.rcParams.update(_STYLE | {"text.parse_math": formulas})
+        mpl.rcParams.update(_STYLE | {"axes.prop_cycle": cycler(color=COLOURS), "text.parse_math": formulas})
         # A letter that the font lacks is drawn as a box; the tables beside show it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield

@@ -9,7 +9,7 @@ import pandas as pd
 import pymc as pm
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.basis import check_dense
@@ -36,7 +36,7 @@ def reliability(truth: NDArray[np.bool_], probability: FloatArray, bins: int = _
     rows = []
     for some in np.array_split(order, min(bins, max(len(order) // 5, 1))):
         n, hits = len(some), int(truth[some].sum())
-        ends = [float(beta.ppf(level, hits + 0.5, n - hits + 0.5)) for level in (0.05, 0.95)]
+        ends = [float(betaincinv(hits + 0.5, n - hits + 0.5, level)) for level in (0.05, 0.95)]
         rows.append((float(probability[some].mean()), hits / n, *ends, n))
     return pd.DataFrame(rows, columns=["probability", "frequency", "low", "high", "n"])
 

@@ -6,6 +6,7 @@ import hashlib
 import http.server
 import importlib.util
 import re
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from bayes_sparse.datasets import files
 from bayes_sparse.datasets.sources import COPIES, MNIST, MNIST_URL, ORIGINS, SETS, Copy
 
 SHARED = files._beside_checkout()
+USERS_CACHE = files._cache
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the papers' data are not in {SHARED}")
 
 GENERATORS = {
@@ -327,6 +329,31 @@ def test_offline_says_how_to_get_it(places, name):
     with pytest.raises(FileNotFoundError, match=rf"'{name}' is not on .* download is False: .*{files.VARIABLE}"):
         datasets.load(name, download=False)
     assert [path for path in places["cache"].rglob("*") if path.is_file()] == []
+
+
+@pytest.fixture
+def no_pooch(places, monkeypatch):
+    monkeypatch.setattr(files, "_cache", USERS_CACHE)
+    monkeypatch.setitem(sys.modules, "pooch", None)  # its import fails
+    return places
+
+
+@pytest.mark.parametrize(("name", "file"), [("bupa", "bupa.csv"), ("mnist_test", "mnist/t10k-images-idx3-ubyte.gz")])
+def test_without_pooch_the_cure_is_said(no_pooch, name, file):
+    cure = re.escape(
+        f"'{name}' is not on this machine, and to fetch it takes pooch, which is not installed: pip install "
+        f'"bayes_sparse[data]", or put {file} into the directory named by BAYES_SPARSE_DATA.'
+    )
+    with pytest.raises(ImportError, match=cure):
+        datasets.load(name)
+    with pytest.raises(FileNotFoundError, match=r"download is False"):
+        datasets.load(name, download=False)
+
+
+def test_without_pooch_what_is_on_this_machine_loads(no_pooch):
+    (no_pooch["own"] / "ripley_synth_train.csv").write_bytes(_table(1))
+    assert datasets.load("ripley_synth_train")["xs"][0] == 1
+    assert datasets.load("wdbc").shape == (569, 31)  # with scikit-learn
 
 
 @pytest.mark.parametrize("name", sorted(ORIGINS))

@@ -1,5 +1,6 @@
 """What a newcomer gets: the wheel, the sdist, the pinned versions and the script that sets `.venv` up."""
 
+import ast
 import importlib.util
 import json
 import os
@@ -73,6 +74,7 @@ def test_wheel_holds_every_model_as_a_real_file(wheel):
 def test_wheel_is_typed_and_holds_the_package_alone(wheel):
     names = names_in_wheel(wheel)
     assert "bayes_sparse/py.typed" in names
+    assert not [name for name in names if re.search("studies|demo", name)]
     assert {name.split("/")[0] for name in names} == {"bayes_sparse", "bayes_sparse-0.1.0.dist-info"}
 
 
@@ -88,6 +90,9 @@ def test_sdist_holds_what_its_own_tests_and_commands_need(sdist):
         "Makefile",
         "constraints.txt",
         "tools/bootstrap.py",
+        "tools/demo.py",
+        "benchmarks/__main__.py",
+        "studies/__main__.py",
         "LICENSE",
         "README.md",
         "tests/project/test_packaging.py",
@@ -132,12 +137,54 @@ def test_an_unpacked_wheel_imports_its_models(wheel, tmp_path):
     assert Path(done.stdout.strip()) == tmp_path / "bayes_sparse" / "models" / "__init__.py"
 
 
+# The dependencies.
+
+
+def test_the_package_imports_without_what_is_optional_or_slow():
+    optional, slow = {"nutpie", "pooch", "sklearn"}, {"arviz_stats", "matplotlib", "scipy.stats", "h5py"}
+    program = f"""if True:
+        import sys
+        sys.modules.update(dict.fromkeys({optional}))  # the import of one of them fails
+        import bayes_sparse
+        print({slow} & set(sys.modules))"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "set()\n"
+
+
+def test_what_the_package_imports_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [*map(Requirement, project["dependencies"]), *in_extras("nuts", "data", "sklearn")]
+    declared = {requirement.name.replace("-", "_") for requirement in needed} | {"bayes_sparse"}
+    imported = set()
+    for path in [*(ROOT / "bayes_sparse").rglob("*.py"), *(ROOT / "models").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
+                imported |= {name.split(".")[0] for name in names}
+    assert imported - sys.stdlib_module_names - declared == set()
+
+
+def test_commands_have_what_they_need():
+    assert {"pooch", "scikit-learn", "nutpie", "contourpy"} <= {requirement.name for requirement in in_extras("test")}
+    assert {"pooch", "scikit-learn", "nutpie"} <= {requirement.name for requirement in in_extras("demo")}
+    for name in ("studies", "bench"):
+        assert {"pooch", "scikit-learn"} <= {requirement.name for requirement in in_extras(name)}
+
+
 # The pinned versions.
 
 
 def pins():
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     return [line for line in lines if not line.startswith("#")]
+
+
+def in_extras(*names):
+    """The requirements of some extras, also those of the extras that they name."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for requirement in [Requirement(text) for name in names for text in extras[name]]:
+        yield from in_extras(*requirement.extras) if requirement.name == "bayes_sparse" else [requirement]
 
 
 def test_constraints_are_names_and_versions_only():
@@ -148,10 +195,9 @@ def test_constraints_are_names_and_versions_only():
 def test_constraints_pin_every_direct_dependency_within_its_range():
     pinned = {canonicalize_name(name): version for name, version in (line.split("==") for line in pins())}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    for text in [*project["dependencies"], *extras["test"], *extras["lint"]]:
-        requirement = Requirement(text)
-        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), text
+    needed = [*map(Requirement, project["dependencies"]), *in_extras("test", "lint", "demo")]
+    for requirement in needed:
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), requirement
 
 
 def test_no_lock_file():
@@ -412,4 +458,4 @@ def test_make_finds_its_folder_from_elsewhere(tmp_path):
         check=True,
     )
     assert f'"{ROOT}/tools/bootstrap.py" --this-python' in done.stdout
-    assert f'cd "{ROOT}" && .venv/bin/python -m bayes_sparse.demo' in done.stdout
+    assert f'cd "{ROOT}" && .venv/bin/python tools/demo.py' in done.stdout

@@ -7,11 +7,11 @@ from scipy.stats import bernoulli, kstest, norm
 
 import bayes_sparse as bs
 from bayes_sparse.models import ARDGaussian
-from bayes_sparse.studies import calibration
-from bayes_sparse.studies.calibration import FITS, Settings, calibrate, quantities, simulated
-from bayes_sparse.studies.coverage import coverage, draw_calibration, uniformity
-from bayes_sparse.studies.ranks import band, chi_square, running_share, running_test
 from bayes_sparse.trees.read import RUNGS
+from studies import calibration
+from studies.calibration import FITS, Settings, calibrate, quantities, simulated
+from studies.coverage import coverage, draw_calibration, uniformity
+from studies.ranks import band, chi_square, running_share, running_test
 
 KEPT = 99
 

@@ -309,7 +309,7 @@ def test_without_sklearn(tree, data, monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(importlib, "import_module", absent)
-    with pytest.raises(ImportError, match="scikit-learn's, which is not installed"):
+    with pytest.raises(ImportError, match=r"scikit-learn's, which is not installed: .*bayes_sparse\[sklearn\]"):
         quick(tree, *data, rivals=("l1_svm",))
     assert quick(tree, *data).sizes["ranking"] == 1
 

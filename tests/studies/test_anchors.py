@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from bayes_sparse.studies import ShapeSettings, shape_features
-from bayes_sparse.studies.anchors import centre, shape_distances, spread
-from bayes_sparse.studies.matching import describe, differences
+from studies.anchors import centre, shape_distances, spread
+from studies.features import shape_features
+from studies.matching import describe, differences
+from studies.settings import ShapeSettings
 
 from .drawings import scrawls
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bayes_sparse.studies.contexts import context_distances, mean_distance, shape_contexts
+from studies.contexts import context_distances, mean_distance, shape_contexts
 
 BINS = {"radial": 5, "angular": 12, "inner": 0.125, "outer": 2.0}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import map_coordinates
 
-from bayes_sparse.studies.contours import contour
+from studies.contours import contour
 
 from .drawings import bar, disc, ring, scrawls
 

@@ -7,14 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sparse.studies import ShapeSettings, digits
-from bayes_sparse.studies import plan as plans
-from bayes_sparse.studies.columns import pixel_columns, pooled, shape_columns
-from bayes_sparse.studies.fold import FITS, RANKINGS, Fold
-from bayes_sparse.studies.pictures import draw, importance
-from bayes_sparse.studies.plan import Plan, stratified
-from bayes_sparse.studies.results import once
-from bayes_sparse.studies.summary import curves, differences, fits, shape_share, write_summary
+from studies import digits
+from studies import plan as plans
+from studies.columns import pixel_columns, pooled, shape_columns
+from studies.fold import FITS, RANKINGS, Fold
+from studies.pictures import draw, importance
+from studies.plan import Plan, stratified
+from studies.results import once
+from studies.settings import ShapeSettings
+from studies.summary import curves, differences, fits, shape_share, write_summary
 
 from .drawings import scrawls
 
@@ -54,7 +55,7 @@ def test_a_finished_run_computes_nothing(place, results, monkeypatch):
         raise AssertionError("computed again")
 
     for name in ("fit", "plain_classifier", "shape_features"):
-        monkeypatch.setattr(f"bayes_sparse.studies.fold.{name}", never)
+        monkeypatch.setattr(f"studies.fold.{name}", never)
     assert run(place) == results
 
 
@@ -74,7 +75,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, place, results, monkeypatc
     stored = {path.name for path in (tmp_path / "0-1" / "fold1").iterdir()}
     assert "curve-shapes-student_t_strength.json" in stored
     assert "curve-shapes-cauchy.json" not in stored
-    monkeypatch.setattr("bayes_sparse.studies.fold.FITS", {})  # a fit that was made again would fail
+    monkeypatch.setattr("studies.fold.FITS", {})  # a fit that was made again would fail
     monkeypatch.setattr(Fold, "_curve", compute)
     fold = Fold(SMALL, *images, stratified(LABELS, 2, 0) == 0, 1, place / "cache")
     done = {path.stem: json.loads(path.read_text())["result"] for path in (tmp_path / "0-1" / "fold1").iterdir()}

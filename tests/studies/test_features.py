@@ -6,8 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayes_sparse.studies import ShapeSettings, features, shape_features, stored
-from bayes_sparse.studies.matching import describe, differences
+from studies import features, stored
+from studies.features import shape_features
+from studies.matching import describe, differences
+from studies.settings import ShapeSettings
 
 from .drawings import scrawls
 

@@ -6,8 +6,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from bayes_sparse.studies.matching import correspondence, describe, differences
-from bayes_sparse.studies.settings import ShapeSettings
+from studies.matching import correspondence, describe, differences
+from studies.settings import ShapeSettings
 
 from .drawings import disc, ring, scrawls
 

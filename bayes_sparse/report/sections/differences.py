@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import gaussian_kde, norm
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.report.markup import (
@@ -202,6 +201,8 @@ def _one_density(ax: Axes, fit: StoredFit, parameter: str, colour: str) -> None:
         return
     mean, sd = _moments(fit, parameter)
     if sd > 0:
+        from scipy.stats import norm  # here because it takes longer to import than a fit takes
+
         x = np.linspace(mean - 4 * sd, mean + 4 * sd, 200)
         ax.plot(x, norm.pdf(x, mean, sd), color=colour, lw=1.6, label=label)
     else:
@@ -209,6 +210,8 @@ def _one_density(ax: Axes, fit: StoredFit, parameter: str, colour: str) -> None:
 
 
 def _curve(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    from scipy.stats import gaussian_kde  # here because it takes longer to import than a fit takes
+
     some = values[:: max(1, len(values) // _MOST_DRAWS)]
     low, high = np.quantile(some, [0.002, 0.998])
     x = np.linspace(low, high, 200)

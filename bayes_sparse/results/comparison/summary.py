@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import xarray as xr
-from scipy.stats import spearmanr
 
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.results.comparison.held_out import HeldOut, log_scores
@@ -83,6 +82,8 @@ def _rank_correlation(first: Marginals, second: Marginals) -> float:
     a, b = strengths
     if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return float("nan")
+    from scipy.stats import spearmanr  # here because it takes longer to import than a fit takes
+
     return float(spearmanr(a, b).statistic)
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
-from bayes_sparse.studies.columns import NUMBERS
-from bayes_sparse.studies.contours import FloatArray
-from bayes_sparse.studies.plan import Plan
-from bayes_sparse.studies.results import Record
-from bayes_sparse.studies.summary import FIT_WORDS, RANKING_WORDS, curves, fits, shape_share
+from studies.columns import NUMBERS
+from studies.contours import FloatArray
+from studies.plan import Plan
+from studies.results import Record
+from studies.summary import FIT_WORDS, RANKING_WORDS, curves, fits, shape_share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

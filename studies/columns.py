@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayes_sparse.problem.design import column_moments
-from bayes_sparse.studies.contours import FloatArray
+from studies.contours import FloatArray
 
 __all__ = ["NUMBERS", "Columns", "pixel_columns", "pooled", "shape_columns"]
 

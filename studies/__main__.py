@@ -1,31 +1,49 @@
-"""``python -m bayes_sparse.studies digits`` or ``calibration``: run a study, or go on with one that was stopped."""
+"""``python -m studies digits`` or ``calibration``: run a study, or go on with one that was stopped."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bayes_sparse.studies.calibration import Settings, calibrate
-from bayes_sparse.studies.coverage import write_calibration
-from bayes_sparse.studies.digits import run
-from bayes_sparse.studies.pictures import draw
-from bayes_sparse.studies.plan import Plan
-from bayes_sparse.studies.summary import write_summary
-
+_NEEDED = {"contourpy": "contourpy", "pooch": "pooch", "sklearn": "scikit-learn", "threadpoolctl": "threadpoolctl"}
 _PROBLEMS = ((8, 9), (3, 6, 8, 9))  # the paper's
 _EACH = 500  # digits of a class
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the command line asks for."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    missing = [name for module, name in _NEEDED.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        parser.error(f"{' and '.join(missing)} not installed: pip install -e '.[studies]'")
     output = given.output or Path(f"{given.study}_study")
     if given.study == "calibration":
-        found = calibrate(Settings(), given.data_sets, output / "data_sets", workers=given.workers)
-        sys.stdout.write(f"{write_calibration(found, output)}{output / 'calibration.png'}\n")
-        return
+        _calibration(given, output)
+    else:
+        _digits(given, output)
+
+
+# The imports below are late: they need what is missing above, and seconds that an answer to --help does not have.
+
+
+def _calibration(given: argparse.Namespace, output: Path) -> None:
+    from studies.calibration import Settings, calibrate
+    from studies.coverage import write_calibration
+
+    found = calibrate(Settings(), given.data_sets, output / "data_sets", workers=given.workers)
+    sys.stdout.write(f"{write_calibration(found, output)}{output / 'calibration.png'}\n")
+
+
+def _digits(given: argparse.Namespace, output: Path) -> None:
+    from studies.digits import run
+    from studies.pictures import draw
+    from studies.plan import Plan
+    from studies.summary import write_summary
+
     for classes in [tuple(given.classes)] if given.classes else _PROBLEMS:
         digits = _EACH * len(classes) if given.digits is None else given.digits
         plan = Plan(classes=classes, digits=digits, skip=given.skip, folds=given.folds, pixels=not given.without_pixels)
@@ -36,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bayes_sparse.studies", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__)
     parser.add_argument("study", choices=["digits", "calibration"], help="which study")
     parser.add_argument("--classes", type=int, nargs="+", help="digits to tell apart (default: 8 9, then 3 6 8 9)")
     parser.add_argument("--digits", type=int, help=f"how many in all (default: {_EACH} of each class)")

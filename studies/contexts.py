@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.studies.contours import FloatArray
+from studies.contours import FloatArray
 
 __all__ = ["Counts", "context_distances", "mean_distance", "shape_contexts"]
 

@@ -2,8 +2,7 @@
 
 An evidence fit in milliseconds, the exact posterior of the same model by NUTS beside it, and a report of both.
 
-Run by ``make demo`` (``python -m bayes_sparse.demo``). The data, the Wisconsin breast cancer set, ship with
-scikit-learn.
+Run by ``make demo`` (``python tools/demo.py``). The data, the Wisconsin breast cancer set, ship with scikit-learn.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, map_coordinates
 from scipy.optimize import linear_sum_assignment
 
-from bayes_sparse.studies.contexts import Counts, context_distances, mean_distance, shape_contexts
-from bayes_sparse.studies.contours import FloatArray, contour
-from bayes_sparse.studies.settings import ShapeSettings
+from studies.contexts import Counts, context_distances, mean_distance, shape_contexts
+from studies.contours import FloatArray, contour
+from studies.settings import ShapeSettings
 
 __all__ = ["Shape", "correspondence", "describe", "differences"]
 

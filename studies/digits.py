@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bayes_sparse.studies.contours import FloatArray
-from bayes_sparse.studies.fold import Fold
-from bayes_sparse.studies.plan import Plan, load_digits, stratified
-from bayes_sparse.studies.results import Record, once
+from studies.contours import FloatArray
+from studies.fold import Fold
+from studies.plan import Plan, load_digits, stratified
+from studies.results import Record, once
 
 __all__ = ["VERSION", "run"]
 

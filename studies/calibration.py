@@ -29,8 +29,8 @@ from bayes_sparse.models import ARDGaussian
 from bayes_sparse.refits.ladder import ladder
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import unpruned
-from bayes_sparse.studies.stored import Answer, Task, Workers, answers
 from bayes_sparse.trees.read import RUNGS
+from studies.stored import Answer, Task, Workers, answers
 
 __all__ = ["FITS", "Settings", "Simulated", "calibrate", "judged", "quantities", "simulated"]
 

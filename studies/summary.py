@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayes_sparse.studies.fold import FITS, OWN, RANKINGS, first_names
-from bayes_sparse.studies.plan import Plan
-from bayes_sparse.studies.results import Record, write_whole
+from studies.fold import FITS, OWN, RANKINGS, first_names
+from studies.plan import Plan
+from studies.results import Record, write_whole
 
 __all__ = ["FIT_WORDS", "RANKING_WORDS", "curves", "differences", "fits", "shape_share", "write_summary"]
 

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayes_sparse.common.checks import count
 from bayes_sparse.common.progress import FitProgress
-from bayes_sparse.studies.anchors import centre, shape_distances, spread
-from bayes_sparse.studies.contours import FloatArray
-from bayes_sparse.studies.matching import describe, differences
-from bayes_sparse.studies.settings import ShapeSettings
-from bayes_sparse.studies.stored import Answer, Task, Workers, answers
+from studies.anchors import centre, shape_distances, spread
+from studies.contours import FloatArray
+from studies.matching import describe, differences
+from studies.settings import ShapeSettings
+from studies.stored import Answer, Task, Workers, answers
 
 __all__ = ["Anchor", "ShapeFeatures", "against", "shape_features"]
 

@@ -11,8 +11,8 @@ import xarray as xr
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
-from bayes_sparse.studies.ranks import band, chi_square, running_share, running_test
-from bayes_sparse.studies.results import write_whole
+from studies.ranks import band, chi_square, running_share, running_test
+from studies.results import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from bayes_sparse.common.checks import count
 from bayes_sparse.datasets import load
 from bayes_sparse.refits.rankings import sklearn
-from bayes_sparse.studies.contours import FloatArray
-from bayes_sparse.studies.settings import ShapeSettings
+from studies.contours import FloatArray
+from studies.settings import ShapeSettings
 
 __all__ = ["COUNTS", "Plan", "load_digits", "stratified"]
 

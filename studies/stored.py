@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.studies.settings import VERSION
+from studies.settings import VERSION
 
 __all__ = ["Answer", "Task", "Workers", "answers"]
 

@@ -22,11 +22,11 @@ from bayes_sparse.fitting.fit import fit
 from bayes_sparse.refits.rankings import RIVALS, plain_classifier
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import relevance
-from bayes_sparse.studies.columns import Columns, pixel_columns, pooled, shape_columns
-from bayes_sparse.studies.contours import FloatArray
-from bayes_sparse.studies.features import ShapeFeatures, shape_features
-from bayes_sparse.studies.plan import Plan
-from bayes_sparse.studies.results import Record
+from studies.columns import Columns, pixel_columns, pooled, shape_columns
+from studies.contours import FloatArray
+from studies.features import ShapeFeatures, shape_features
+from studies.plan import Plan
+from studies.results import Record
 
 __all__ = ["FITS", "OWN", "RANKINGS", "Fold", "Step", "first_names"]
 

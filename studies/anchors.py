@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.studies.contours import FloatArray
-from bayes_sparse.studies.matching import correspondence, describe
-from bayes_sparse.studies.settings import ShapeSettings
+from studies.contours import FloatArray
+from studies.matching import correspondence, describe
+from studies.settings import ShapeSettings
 
 __all__ = ["centre", "shape_distances", "spread"]
 
