@@ -32,6 +32,7 @@ lint: environment
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy
+	cd "$(HERE)" && .venv/bin/lint-imports
 
 # The tests already run side by side: a thread pool in each would only make them wait for one another.
 test slow: export OMP_NUM_THREADS = 1

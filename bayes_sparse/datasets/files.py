@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sparse.datasets.sources import COPIES, MNIST, MNIST_URL, ORIGINS, SETS, Copy
+from bayes_sparse.datasets.sources import Copy, copies, origins, sets
+from bayes_sparse.datasets.sources.papers import MNIST, MNIST_URL
 
 __all__ = ["load", "names"]
 
@@ -30,7 +31,7 @@ VARIABLE = "BAYES_SPARSE_DATA"
 
 def names() -> list[str]:
     """Names of all sets `load` knows."""
-    return sorted([*SETS, *MNIST])
+    return sorted([*sets(), *MNIST])
 
 
 def load(name: str, *, download: bool = True) -> pd.DataFrame:
@@ -61,7 +62,7 @@ def load(name: str, *, download: bool = True) -> pd.DataFrame:
     """
     if name in MNIST:
         return _load_mnist(name, download)
-    if name not in SETS:
+    if name not in sets():
         near = difflib.get_close_matches(str(name), names(), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise ValueError(f"There is no data set {name!r}{hint} The sets are {', '.join(names())}.")
@@ -71,7 +72,7 @@ def load(name: str, *, download: bool = True) -> pd.DataFrame:
     for directory in (_beside_checkout(), _cache()):
         if directory is not None and (found := _find(directory, name)) is not None:
             content = _read(found)
-            _check_sum(content, SETS[name].sha256, name, found)
+            _check_sum(content, sets()[name].sha256, name, found)
             return _parse(content)
     return _parse(_obtain(name, download))
 
@@ -119,7 +120,7 @@ def _parse(content: bytes) -> pd.DataFrame:
 
 
 def _checked_shape(frame: pd.DataFrame, name: str, path: Path) -> pd.DataFrame:
-    rows, features = SETS[name].rows, SETS[name].features
+    rows, features = sets()[name].rows, sets()[name].features
     if frame.shape != (rows, features + 1) or frame.columns[-1] != "target":
         raise ValueError(
             f"{path} is not the set {name!r}: it has {frame.shape[0]} rows and {frame.shape[1]} columns ending in "
@@ -134,13 +135,14 @@ def _check_sum(content: bytes, sha256: str, name: str, path: Path) -> None:
 
 
 def _obtain(name: str, download: bool) -> bytes:
-    copy = COPIES.get(name)
+    copy = copies().get(name)
     if copy is None:
         raise FileNotFoundError(
             f"No public copy of {name!r} that could be fetched is known to us: get it from its source "
-            f"({ORIGINS[name]}) and put {name}.csv into the directory named by {VARIABLE}."
+            f"({origins().get(name, 'its file does not say')}) and put {name}.csv into the directory named by "
+            f"{VARIABLE}."
         )
-    content = _installed(copy, SETS[name].sha256)
+    content = _installed(copy, sets()[name].sha256)
     if content is not None:
         return content
     if not download:
@@ -149,7 +151,7 @@ def _obtain(name: str, download: bool) -> bytes:
     def convert(raw: bytes) -> bytes:
         return copy.to_csv(raw.decode()).encode()
 
-    return _fetch(name, copy.url, f"{name}.csv", SETS[name].sha256, convert)
+    return _fetch(name, copy.url, f"{name}.csv", sets()[name].sha256, convert)
 
 
 def _installed(copy: Copy, sha256: str) -> bytes | None:

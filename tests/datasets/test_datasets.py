@@ -18,7 +18,8 @@ import scipy.stats
 
 from bayes_sparse import datasets
 from bayes_sparse.datasets import files
-from bayes_sparse.datasets.sources import COPIES, MNIST, MNIST_URL, ORIGINS, SETS, Copy
+from bayes_sparse.datasets.sources import Copy
+from bayes_sparse.datasets.sources.papers import COPIES, MNIST, MNIST_URL, ORIGINS, SETS
 
 SHARED = files._beside_checkout()
 USERS_CACHE = files._cache

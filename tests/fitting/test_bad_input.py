@@ -12,7 +12,7 @@ import xarray as xr
 
 import bayes_sparse as bs
 from bayes_sparse.common import progress
-from bayes_sparse.inputs.basis import _common as basis_module
+from bayes_sparse.inputs.basis import _basis as basis_module
 
 RNG = np.random.default_rng(83)
 N = 40

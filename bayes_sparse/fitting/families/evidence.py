@@ -12,7 +12,7 @@ from bayes_sparse.common import registry
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.warnings import tell
-from bayes_sparse.fitting.families._common import Task, needs_flat, unpriced, wrong_kind
+from bayes_sparse.fitting.families._family import Task, needs_flat, unpriced, wrong_kind
 from bayes_sparse.fitting.nuts.start import Start, log_gamma_sd, nuisance_values, places_of, start_at
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome

@@ -12,7 +12,7 @@ from bayes_sparse.common import registry
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.warnings import tell
-from bayes_sparse.fitting.families._common import Task, wrong_kind
+from bayes_sparse.fitting.families._family import Task, wrong_kind
 from bayes_sparse.fitting.nuts.start import Start, nuisance_values, places_of, start_at
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Path

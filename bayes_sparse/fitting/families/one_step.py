@@ -11,7 +11,7 @@ from bayes_sparse.common import registry
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.warnings import tell
-from bayes_sparse.fitting.families._common import Task, needs_flat, unpriced, wrong_kind
+from bayes_sparse.fitting.families._family import Task, needs_flat, unpriced, wrong_kind
 from bayes_sparse.fitting.families.evidence import prices, uses_up
 from bayes_sparse.fitting.nuts.start import Place, Start, nuisance_values, places_of, start_at
 from bayes_sparse.inference import priors

@@ -8,7 +8,7 @@ hyper-parameter, the integral, the posterior and draws from it, the last step un
 from __future__ import annotations
 
 from bayes_sparse.common import registry
-from bayes_sparse.inference.priors._common import DirectionPosterior, Independent, Joint, Prior
+from bayes_sparse.inference.priors._prior import DirectionPosterior, Independent, Joint, Prior
 from bayes_sparse.inference.priors.gaussian import Gaussian
 from bayes_sparse.inference.priors.laplace import Laplace
 

@@ -14,7 +14,7 @@ import numpy as np
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.evidence.state import log_prior
 from bayes_sparse.inference.newton import Peak, climb
-from bayes_sparse.inference.priors._common import Joint
+from bayes_sparse.inference.priors._prior import Joint
 from bayes_sparse.problem.gaussian import Primal
 from bayes_sparse.problem.surfaces import Surface
 

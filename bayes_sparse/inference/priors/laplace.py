@@ -23,7 +23,7 @@ from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.evidence.state import log_prior
 from bayes_sparse.inference.l1.quadratic import climb_l1
 from bayes_sparse.inference.newton import Peak, Profile
-from bayes_sparse.inference.priors._common import Independent
+from bayes_sparse.inference.priors._prior import Independent
 from bayes_sparse.inference.priors.gaussian import excess
 from bayes_sparse.problem.surfaces import Surface
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.basis._common import Kernel
+from bayes_sparse.inputs.basis._basis import Kernel
 
 __all__ = ["polynomial"]
 

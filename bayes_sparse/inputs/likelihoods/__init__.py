@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from bayes_sparse.common import registry
-from bayes_sparse.inputs.likelihoods._common import Likelihood, compiled
+from bayes_sparse.inputs.likelihoods._likelihood import Likelihood, compiled
 from bayes_sparse.inputs.likelihoods.bernoulli import bernoulli
 from bayes_sparse.inputs.likelihoods.categorical import categorical
 from bayes_sparse.inputs.likelihoods.negative_binomial import negative_binomial

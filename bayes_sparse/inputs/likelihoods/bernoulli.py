@@ -10,7 +10,7 @@ import pymc as pm
 from scipy.special import expit, log_expit
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._common import Targets
+from bayes_sparse.inputs.likelihoods._likelihood import Targets
 
 __all__ = ["bernoulli"]
 

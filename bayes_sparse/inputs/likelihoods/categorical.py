@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._common import Targets
+from bayes_sparse.inputs.likelihoods._likelihood import Targets
 from bayes_sparse.problem.classes import Link, log_probability
 
 __all__ = ["categorical"]

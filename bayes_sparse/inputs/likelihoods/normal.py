@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._common import REACH, Targets
+from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets
 
 __all__ = ["normal"]
 

@@ -10,7 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._common import Targets, by_draws, rate
+from bayes_sparse.inputs.likelihoods._likelihood import Targets, by_draws, rate
 
 __all__ = ["poisson"]
 

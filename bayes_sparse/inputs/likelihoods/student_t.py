@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._common import REACH, Targets, by_draws
+from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets, by_draws
 
 __all__ = ["student_t"]
 
