@@ -22,8 +22,7 @@ from bayes_sparse.results.diagnose import Diagnosis, SamplingDiagnosis, diagnose
 from bayes_sparse.results.log_evidence import LogEvidence, log_evidence
 from bayes_sparse.results.loo import loo
 from bayes_sparse.results.plots.fits import plot_curve, plot_history, plot_relevance
-from bayes_sparse.results.plots.l1_path import plot_cv, plot_path
-from bayes_sparse.results.plots.one_step import plot_evidence_1d, plot_spectrum
+from bayes_sparse.results.plots.searches import plot_cv, plot_evidence_1d, plot_path, plot_spectrum
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import relevance, unpruned
 

@@ -1,12 +1,15 @@
-"""Settings that are numbers, checked where they are given."""
+"""What is refused or left out: settings that are no numbers, results too large to store or too slow to judge."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
 
-__all__ = ["check_search", "count", "positive"]
+__all__ = ["check_search", "count", "positive", "quick_enough", "small_enough"]
+
+_log = logging.getLogger("bayes_sparse")
 
 
 def count(name: str, value: Any, least: int) -> int:
@@ -34,3 +37,27 @@ def check_search(max_iterations: Any, tolerance: Any = None) -> None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+LARGEST_LOG_LIKELIHOOD = 200 * 2**20  # bytes
+MOST_LOG_DENSITIES = 5 * 10**7  # three seconds
+
+
+def small_enough(need: int, what: str = "The pointwise log-likelihood") -> bool:
+    """Whether something of so many bytes is stored; a message says so if it is not."""
+    if need <= LARGEST_LOG_LIKELIHOOD:
+        return True
+    _log.info("%s would take %.0f MB and is left out; ask for fewer draws to have it.", what, need / 2**20)
+    return False
+
+
+def quick_enough(values: int) -> bool:
+    """Whether so many log densities of observations are evaluated to judge a fit; a message says so if not."""
+    if values <= MOST_LOG_DENSITIES:
+        return True
+    _log.info(
+        "The exact posterior is not evaluated at %.0f million pairs of a draw and an observation, so bs.diagnose has "
+        "nothing to judge by; ask for fewer draws to have it.",
+        values / 10**6,
+    )
+    return False

@@ -19,8 +19,7 @@ from bayes_sparse.fitting.choices import (
     hyper_in_force,
 )
 from bayes_sparse.fitting.families import Found, Task, family_of, find
-from bayes_sparse.fitting.nuts.at_alpha import sample_at_alpha
-from bayes_sparse.fitting.nuts.whole import sample_whole
+from bayes_sparse.fitting.nuts.sample import sample_at_alpha, sample_whole
 from bayes_sparse.fitting.readings import NamedReading, Reading, named_reading, reading_of, with_width_found
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inference.sampling import Sampling

@@ -19,7 +19,7 @@ from bayes_sparse.results.diagnose import diagnose
 from bayes_sparse.results.loo import loo
 from bayes_sparse.trees.read import StoredFit
 
-__all__ = ["Answer", "Material", "ask", "kept_of", "known_terms", "strength", "terms_of"]
+__all__ = ["Answer", "Material", "Section", "ask", "kept_of", "known_terms", "strength", "terms_of"]
 
 _WIDE = 1.959964  # sds either side of the mean
 
@@ -201,3 +201,22 @@ class Material:
         """The user's model, where the log target has to be computed anew."""
         stored = "sample_stats" in fit.tree.children and "log_p" in fit.tree["sample_stats"]
         return self.model if fit.declared and not (fit.sampled or stored) else None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes
+    ----------
+    title : str
+        Its heading.
+    order : int
+        Sections stand on the page by this number, from the verdict down to the versions.
+    make : callable
+        Makes its body; `Nothing` where there is nothing to show.
+    """
+
+    title: str
+    order: int
+    make: Callable[[Material], Html]

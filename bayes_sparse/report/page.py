@@ -17,8 +17,7 @@ from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.report.head import head
 from bayes_sparse.report.markup import Html, Nothing, joined, paragraph, tag, text
-from bayes_sparse.report.material import Material
-from bayes_sparse.report.section import Section
+from bayes_sparse.report.material import Material, Section
 from bayes_sparse.trees.read import read_trees
 
 __all__ = ["report"]

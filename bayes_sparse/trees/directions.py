@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from bayes_sparse.common.storage import small_enough
+from bayes_sparse.common.checks import small_enough
 from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.problem.labelled import LabelledProblem

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from bayes_sparse.common.storage import quick_enough, small_enough
+from bayes_sparse.common.checks import quick_enough, small_enough
 from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.sampling import Chains
 from bayes_sparse.inputs.kernel_width import WidthSearch

@@ -125,7 +125,7 @@ FILES = {
     """,
     "report.sections": """
         from bayes_sparse.report.markup import paragraph
-        from bayes_sparse.report.section import Section
+        from bayes_sparse.report.material import Section
 
         __all__ = ["SECTION"]
 

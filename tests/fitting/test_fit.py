@@ -229,7 +229,7 @@ def test_plain_nuts_says_which_prior_stands_in(messages, monkeypatch):
     def stop(model, start, sampling):
         raise Stop(model, start, sampling)
 
-    monkeypatch.setattr("bayes_sparse.fitting.nuts.whole.sample_model", stop)
+    monkeypatch.setattr("bayes_sparse.fitting.nuts.sample.sample_model", stop)
     with pytest.raises(Stop) as stopped:
         bs.fit(
             "ard_gaussian",

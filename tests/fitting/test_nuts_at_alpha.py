@@ -329,7 +329,7 @@ def test_too_few_draws_for_a_bridge(messages):
 
 
 def test_a_log_likelihood_too_large_to_store(monkeypatch, messages):
-    monkeypatch.setattr("bayes_sparse.common.storage.LARGEST_LOG_LIKELIHOOD", 8 * 40 * N - 1)
+    monkeypatch.setattr("bayes_sparse.common.checks.LARGEST_LOG_LIKELIHOOD", 8 * 40 * N - 1)
     tree = sampled((X, COUNTS), likelihood="poisson", draws=20)
     assert "log_likelihood" not in tree.children
     assert np.isfinite(tree["sample_stats"]["log_p"]).all()
@@ -342,7 +342,7 @@ def test_a_log_likelihood_too_large_to_store(monkeypatch, messages):
 )
 def test_an_evidence_fit_is_judged_although_its_log_likelihood_is_too_large(model, likelihood, y, monkeypatch):
     whole = bs.fit(model, (X, y), likelihood=likelihood, draws=100, random_seed=0)
-    monkeypatch.setattr("bayes_sparse.common.storage.LARGEST_LOG_LIKELIHOOD", 8 * 400 * N - 1)
+    monkeypatch.setattr("bayes_sparse.common.checks.LARGEST_LOG_LIKELIHOOD", 8 * 400 * N - 1)
     tree = bs.fit(model, (X, y), likelihood=likelihood, draws=100, random_seed=0)
     assert "log_likelihood" in whole.children
     assert "log_likelihood" not in tree.children
@@ -354,7 +354,7 @@ def test_an_evidence_fit_is_judged_although_its_log_likelihood_is_too_large(mode
     [("ard_gaussian", "poisson", COUNTS), ("laplace_eigen", "poisson", COUNTS), ("jeffreys_laplace", "normal", REAL)],
 )
 def test_too_many_draws_to_judge_by(model, likelihood, y, monkeypatch, messages):
-    monkeypatch.setattr("bayes_sparse.common.storage.MOST_LOG_DENSITIES", 400 * N - 1)
+    monkeypatch.setattr("bayes_sparse.common.checks.MOST_LOG_DENSITIES", 400 * N - 1)
     tree = bs.fit(model, (X, y), likelihood=likelihood, draws=100, random_seed=0)
     assert "log_p" not in tree["sample_stats"]
     assert "log_q" in tree["sample_stats"]
@@ -365,7 +365,7 @@ def test_too_many_draws_to_judge_by(model, likelihood, y, monkeypatch, messages)
 
 def test_weights_too_large_to_store_are_not_taken_for_zeros(monkeypatch):
     """Directions are drawn, and every draw of every weight is left out: predictions cannot do without them."""
-    monkeypatch.setattr("bayes_sparse.common.storage.LARGEST_LOG_LIKELIHOOD", 8 * 200 * 3 - 1)
+    monkeypatch.setattr("bayes_sparse.common.checks.LARGEST_LOG_LIKELIHOOD", 8 * 200 * 3 - 1)
     tree = sampled((X, COUNTS), "laplace_eigen", likelihood="poisson", draws=100)
     assert "w" not in tree["posterior"]
     with pytest.raises(ValueError, match="fewer draws"):

@@ -169,7 +169,7 @@ def test_a_model_that_no_evidence_method_fits_starts_cold(messages, uncompiled):
 
 
 def test_a_log_likelihood_too_large_to_store(monkeypatch, messages, uncompiled):
-    monkeypatch.setattr("bayes_sparse.common.storage.LARGEST_LOG_LIKELIHOOD", 8 * 2 * 5 * 40 - 1)
+    monkeypatch.setattr("bayes_sparse.common.checks.LARGEST_LOG_LIKELIHOOD", 8 * 2 * 5 * 40 - 1)
     tree = sampled(declared(), None, draws=5, tune=5, **SHALLOW)
     assert "log_likelihood" not in tree.children
     assert any("log-likelihood would take" in message for message in messages)

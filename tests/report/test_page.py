@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bayes_sparse as bs
-from bayes_sparse.report.section import Section
+from bayes_sparse.report.material import Section
 from bayes_sparse.results.diagnose import diagnose
 from bayes_sparse.results.loo import loo
 

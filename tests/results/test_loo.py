@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import log_expit, logsumexp
 
 import bayes_sparse as bs
-from bayes_sparse.common import storage as limits
+from bayes_sparse.common import checks as limits
 from bayes_sparse.results.correct import correct
 from bayes_sparse.results.importance import log_densities
 from bayes_sparse.results.loo import loo

@@ -13,7 +13,7 @@ import xarray as xr
 from scipy import stats
 
 import bayes_sparse as bs
-from bayes_sparse.common import storage as limits
+from bayes_sparse.common import checks as limits
 
 mpl.use("Agg")
 

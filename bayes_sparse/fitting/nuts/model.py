@@ -21,7 +21,7 @@ from pytensor.compile.mode import get_mode
 from pytensor.configdefaults import config
 from pytensor.graph.replace import graph_replace
 
-from bayes_sparse.common.storage import small_enough
+from bayes_sparse.common.checks import small_enough
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.fitting.nuts.density import counted, standard_stats
 from bayes_sparse.fitting.nuts.start import Start

@@ -31,9 +31,8 @@ from pytensor.graph.traversal import toposort
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.compiled import Compiled
-from bayes_sparse.inputs.pm_model.evaluate import value_of
+from bayes_sparse.inputs.pm_model.graph import Var, reached, replaced, unfolded, value_of
 from bayes_sparse.inputs.pm_model.likelihood import probit_density
-from bayes_sparse.inputs.pm_model.nodes import Var, reached, replaced, unfolded
 from bayes_sparse.inputs.pm_model.variables import Nuisance
 from bayes_sparse.problem.labelled import WeightBlock
 

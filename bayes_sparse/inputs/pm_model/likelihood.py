@@ -25,8 +25,7 @@ from pytensor.tensor.shape import SpecifyShape
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.compiled import Compiled, compile_pointwise
-from bayes_sparse.inputs.pm_model.evaluate import number_of, value_of
-from bayes_sparse.inputs.pm_model.nodes import Var, is_number, reached, replaced, structure_of
+from bayes_sparse.inputs.pm_model.graph import Var, is_number, number_of, reached, replaced, structure_of, value_of
 from bayes_sparse.inputs.pm_model.predictor import by_row, not_by_row
 from bayes_sparse.inputs.pm_model.variables import Nuisance, Values, parameters
 

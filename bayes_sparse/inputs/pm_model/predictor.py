@@ -19,8 +19,7 @@ from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.pm_model.evaluate import number_of, value_of
-from bayes_sparse.inputs.pm_model.nodes import Var, is_number, reached
+from bayes_sparse.inputs.pm_model.graph import Var, is_number, number_of, reached, value_of
 
 __all__ = ["by_row", "find_predictor", "not_by_row", "not_linear", "read_columns"]
 

@@ -11,8 +11,7 @@ from pymc.distributions.continuous import FlatRV
 from pytensor.tensor.random.basic import NormalRV
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.pm_model.evaluate import small_function
-from bayes_sparse.inputs.pm_model.nodes import Var, reached, replaced
+from bayes_sparse.inputs.pm_model.graph import Var, reached, replaced, small_function
 from bayes_sparse.inputs.pm_model.variables import in_order, parameters, prior_sd, shape_of
 
 __all__ = ["PowerLaw", "law_finder", "named_or_own", "sparse_variables"]

@@ -18,8 +18,7 @@ from pytensor.tensor.random.basic import NormalRV
 from pytensor.tensor.random.op import RandomVariable
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.pm_model.evaluate import number_of, small_function, value_of
-from bayes_sparse.inputs.pm_model.nodes import Var, reached, replaced, structure_of
+from bayes_sparse.inputs.pm_model.graph import Var, number_of, reached, replaced, small_function, structure_of, value_of
 from bayes_sparse.problem.labelled import WeightBlock
 
 __all__ = [

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bayes_sparse.problem.surfaces.linear import Linear
 from bayes_sparse.problem.surfaces.softmax import Softmax
-from bayes_sparse.problem.surfaces.surface import Look, Surface
+from bayes_sparse.problem.surfaces.surface import Linear, Look, Surface
 
 __all__ = ["Linear", "Look", "Softmax", "Surface"]

@@ -23,8 +23,7 @@ from bayes_sparse.report.markup import (
     table,
     tag,
 )
-from bayes_sparse.report.material import Material
-from bayes_sparse.report.section import Section
+from bayes_sparse.report.material import Material, Section
 from bayes_sparse.results.diagnose import SamplingDiagnosis
 from bayes_sparse.trees.read import StoredFit
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayes_sparse.report.markup import Html, count, joined, key_values, number, paragraph
-from bayes_sparse.report.material import Material
-from bayes_sparse.report.section import Section
+from bayes_sparse.report.material import Material, Section
 from bayes_sparse.trees.read import StoredFit
 
 __all__ = ["SECTION", "same_targets"]

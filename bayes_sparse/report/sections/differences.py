@@ -23,8 +23,7 @@ from bayes_sparse.report.markup import (
     tag,
     with_error,
 )
-from bayes_sparse.report.material import Material
-from bayes_sparse.report.section import Section
+from bayes_sparse.report.material import Material, Section
 from bayes_sparse.results.plots.fits import GREY
 from bayes_sparse.trees.read import StoredFit
 

@@ -21,8 +21,7 @@ from bayes_sparse.report.markup import (
     tag,
     with_error,
 )
-from bayes_sparse.report.material import Material, ask
-from bayes_sparse.report.section import Section
+from bayes_sparse.report.material import Material, Section, ask
 from bayes_sparse.results.diagnose import Diagnosis
 from bayes_sparse.results.importance import log_densities
 from bayes_sparse.results.log_evidence import log_evidence

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bayes_sparse.report.markup import Html, count, joined, nothing, paragraph, picture, row_of, table, tag, with_error
-from bayes_sparse.report.material import Material
-from bayes_sparse.report.section import Section
+from bayes_sparse.report.material import Material, Section
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
 
 if TYPE_CHECKING:

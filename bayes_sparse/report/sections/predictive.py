@@ -10,9 +10,8 @@ import numpy as np
 from bayes_sparse.inputs.table import plain_labels
 from bayes_sparse.report.check_figures import Classes, Numbers, class_checks, number_checks
 from bayes_sparse.report.markup import Html, count, joined, nothing, paragraph, tag
-from bayes_sparse.report.material import Material, ask
+from bayes_sparse.report.material import Material, Section, ask
 from bayes_sparse.report.replicates import left_out_weights, replicates, replicates_by_pymc
-from bayes_sparse.report.section import Section
 from bayes_sparse.results.comparison.held_out import held_out_rows
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.trees.read import StoredFit

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bayes_sparse.report.markup import Html, count, joined, nothing, number, paragraph, picture, row_of, tag
-from bayes_sparse.report.material import Material
-from bayes_sparse.report.section import Section
+from bayes_sparse.report.material import Material, Section
 from bayes_sparse.results.plots.fits import plot_history
-from bayes_sparse.results.plots.l1_path import plot_cv, plot_path
-from bayes_sparse.results.plots.one_step import plot_spectrum
+from bayes_sparse.results.plots.searches import plot_cv, plot_path, plot_spectrum
 from bayes_sparse.trees.read import StoredFit
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import pandas as pd
 
 from bayes_sparse.common.versions import versions
 from bayes_sparse.report.markup import Html, joined, key_values, number, paragraph, table, tag
-from bayes_sparse.report.material import Material
-from bayes_sparse.report.section import Section
+from bayes_sparse.report.material import Material, Section
 from bayes_sparse.trees.read import StoredFit
 
 __all__ = ["SECTION"]

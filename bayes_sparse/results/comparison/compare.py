@@ -17,6 +17,8 @@ from bayes_sparse.results.comparison.held_out import held_out_rows
 from bayes_sparse.results.comparison.marginals import Marginals, aligned_marginals, differences
 from bayes_sparse.results.comparison.summary import (
     agreement,
+    checked_trees,
+    chosen_reference,
     diagnosed,
     evidences,
     loo_of,
@@ -24,7 +26,6 @@ from bayes_sparse.results.comparison.summary import (
     score_columns,
     summary_of,
 )
-from bayes_sparse.results.comparison.trees import checked_trees, chosen_reference
 from bayes_sparse.trees.read import stored
 
 __all__ = ["Comparison", "compare", "compare_knowing", "verdict_of"]

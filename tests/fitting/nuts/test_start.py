@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
-from bayes_sparse.fitting.nuts.whole import start_of
+from bayes_sparse.fitting.nuts.sample import start_of
 
 from .fits import TARGETS, Z, fitted
 

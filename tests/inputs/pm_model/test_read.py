@@ -5,7 +5,8 @@ import pymc as pm
 import pytest
 
 from bayes_sparse.inputs import compiled
-from bayes_sparse.inputs.pm_model import evaluate, read_model
+from bayes_sparse.inputs.pm_model import graph as evaluate
+from bayes_sparse.inputs.pm_model import read_model
 from bayes_sparse.inputs.pm_model import variables as nuisance
 
 from .against_pymc import check
