@@ -19,7 +19,7 @@ import bayes_sparse as bs
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.evidence.ascent import Ascent
 from bayes_sparse.inference.evidence.state import Objective
-from bayes_sparse.inference.l1.lasso import Columns, Lasso
+from bayes_sparse.inference.l1.lasso import ColumnStore, Lasso
 from bayes_sparse.inputs.likelihoods import bernoulli, compiled
 from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.problem.design import Design
@@ -71,7 +71,7 @@ def our_lasso(X: Any, y: Any, lam: float, tolerance: float) -> Callable[[], Any]
     offset, flat = np.zeros(len(y)), np.zeros(len(priced))
 
     def call() -> Any:
-        columns = Columns(Design(X, extra=np.ones((len(y), 1))))
+        columns = ColumnStore(Design(X, extra=np.ones((len(y), 1))))
         spot = Lasso(columns, lambda eta: terms(eta, target), offset, priced, flat, priced).cold(lam, tolerance)
         w = np.zeros(len(priced))
         w[spot.index] = spot.w

@@ -146,10 +146,10 @@ def _range(values: Any, form: str) -> str:
 
 def _searches(X: Any, y: Any) -> dict[str, Any]:
     """The search and the whole fit, and cross-validation over rows of weight zero and over rows left out."""
-    whole = _subject(X, y)
+    whole = _labelled(X, y)
     fold = np.empty(len(y), dtype=int)
     fold[np.argsort(y, kind="stable")] = np.arange(len(y)) % FOLDS
-    folds = [(_subject(X[fold != k], y[fold != k]), X[fold == k], y[fold == k]) for k in range(FOLDS)]
+    folds = [(_labelled(X[fold != k], y[fold != k]), X[fold == k], y[fold == k]) for k in range(FOLDS)]
     front = {"model": "jeffreys_laplace", "likelihood": "bernoulli"}
     contestants = {
         "search": lambda: first_solution(Path(whole.problem), lambda *_: None)[0],
@@ -169,7 +169,7 @@ def _searches(X: Any, y: Any) -> dict[str, Any]:
     }
 
 
-def _subject(X: Any, y: Any) -> LabelledProblem:
+def _labelled(X: Any, y: Any) -> LabelledProblem:
     prepared = prepare((X, y), None, "bernoulli", bs.basis.linear(), None, None, None)
     return bs.models.JeffreysLaplace().problem(prepared)
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import blas, eigh, lapack, qr
 
 import bayes_sparse as bs
-from bayes_sparse.inference.one_step.eigen import Profile
+from bayes_sparse.inference.newton import Profile
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inference.priors import Gaussian, Laplace
 from bayes_sparse.inputs.prepare import prepare

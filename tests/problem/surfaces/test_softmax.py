@@ -1,5 +1,8 @@
 """The softmax surface against scipy, the dense Hessian and finite differences; its invariance and its two forms."""
 
+import itertools
+
+import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -153,3 +156,30 @@ def test_the_ridge_maximum_is_that_of_scikit_learn():
     theirs = LogisticRegression(C=2.0, tol=1e-12, max_iter=10_000, solver="newton-cg").fit(Phi[:, :4], surface.y)
     assert_allclose(ours.v[:12].reshape(C, 4), theirs.coef_, atol=1e-6)
     assert_allclose(ours.v[12:] - ours.v[12:].mean(), theirs.intercept_ - theirs.intercept_.mean(), atol=1e-6)
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["blocks", "directions"])
+def test_the_curvature_keeps_its_digits_where_a_class_is_certain(narrow):
+    """At logits of 40 what is left of a class is 4e-18: as 1 - p it would be nothing. Truth with fifty digits."""
+    rng = np.random.default_rng(4)
+    n, M, C = 6, 2, 3
+    X, y = rng.standard_normal((n, M)), np.arange(n) % C
+    logits = np.zeros((n, C))
+    logits[np.arange(n), rng.integers(C, size=n)] = 40.0
+    surface = Softmax(Design(X, extra=np.ones((n, 1))), y, C, np.full(C, 0.1))
+    if narrow:
+        surface = surface.along(np.eye(surface.d))
+    with mpmath.workdps(50):
+        truth = mpmath.zeros((M + 1) * C)
+        for row, own in zip(logits, X, strict=True):
+            odds = [mpmath.e ** mpmath.mpf(float(value)) for value in row]
+            p = [value / sum(odds) for value in odds]
+            features = [*map(mpmath.mpf, own.tolist()), mpmath.mpf(1)]
+            for a, b in itertools.product(range(C), repeat=2):
+                at, to = ([*range(c * M, (c + 1) * M), C * M + c] for c in (a, b))
+                for (i, f), (j, g) in itertools.product(zip(at, features, strict=True), zip(to, features, strict=True)):
+                    truth[i, j] += p[a] * ((a == b) - p[b]) * f * g
+        truth = np.array(truth.tolist(), dtype=float)
+    found = surface.hessian(softmax(logits, axis=1))
+    assert_allclose(found, truth, rtol=1e-12, atol=1e-14 * np.abs(truth).max())
+    assert np.linalg.matrix_rank(found) > 0
