@@ -433,7 +433,7 @@ def test_ctrl_c_leaves_everything_usable(monkeypatch, capfd, method, likelihood)
 
 
 def test_ctrl_c_in_a_prediction_restores_the_users_data(monkeypatch):
-    from bayes_sparse.results.predict import declared
+    from bayes_sparse.results.predict import own_model as declared
 
     with pm.Model() as model:
         table = pm.Data("X", X)

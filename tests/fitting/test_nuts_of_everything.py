@@ -117,7 +117,7 @@ def test_nutpie_samples_the_same_posterior(warm):
 def uncompiled(monkeypatch):
     """No C compiler for a handful of draws."""
     mode = Mode(linker="py", optimizer="fast_run").excluding("fusion")
-    monkeypatch.setattr("bayes_sparse.fitting.nuts.model._in_c", lambda: {"mode": mode})
+    monkeypatch.setattr("bayes_sparse.fitting.nuts.declaration._in_c", lambda: {"mode": mode})
 
 
 def test_bounds_that_exclude_the_lambda_of_the_start(uncompiled):

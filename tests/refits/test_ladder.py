@@ -33,7 +33,7 @@ def whole(tmp_path_factory):
     file = tmp_path_factory.mktemp("ladder") / "deep" / "ladder.nc"
     mode = Mode(linker="py", optimizer="fast_run").excluding("fusion")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bayes_sparse.fitting.nuts.model._in_c", lambda: {"mode": mode})
+        patch.setattr("bayes_sparse.fitting.nuts.declaration._in_c", lambda: {"mode": mode})
         return climb(store=file), file
 
 

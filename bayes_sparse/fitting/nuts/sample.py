@@ -17,8 +17,8 @@ from bayes_sparse.common.progress import quiet
 from bayes_sparse.common.types import FloatArray, Hyper
 from bayes_sparse.common.versions import versions
 from bayes_sparse.fitting.families import Found, Task, family_of, find
+from bayes_sparse.fitting.nuts.declaration import sample_model
 from bayes_sparse.fitting.nuts.density import sample_density
-from bayes_sparse.fitting.nuts.model import sample_model
 from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.fitting.readings import Reading
 from bayes_sparse.inference.method import Method

@@ -10,7 +10,7 @@ Where there is no such predictor (`read_general`), the log-likelihood is a funct
 vector, and its gradient and Hessian come from PyTensor.
 """
 
-from bayes_sparse.inputs.pm_model.general import General, read_general
-from bayes_sparse.inputs.pm_model.read import ReadModel, read_model
+from bayes_sparse.inputs.pm_model.general_model import General, read_general
+from bayes_sparse.inputs.pm_model.linear_model import ReadModel, read_model
 
 __all__ = ["General", "ReadModel", "read_general", "read_model"]

@@ -29,7 +29,7 @@ from bayes_sparse.inputs.pm_model.graph import Var, is_number, number_of, reache
 from bayes_sparse.inputs.pm_model.predictor import by_row, not_by_row
 from bayes_sparse.inputs.pm_model.variables import Nuisance, Values, parameters
 
-__all__ = ["Distribution", "Likelihood", "input_like", "own_density", "probit_density"]
+__all__ = ["Distribution", "GraphLikelihood", "input_like", "own_density", "probit_density"]
 
 
 class Distribution:
@@ -185,7 +185,7 @@ def _unallocated(density: Var) -> Var:
     return new.get(density, density)
 
 
-class Likelihood:
+class GraphLikelihood:
     """Log-density of the observations as a function of the predictor and theta.
 
     Parameters

@@ -20,9 +20,9 @@ from bayes_sparse.inputs.basis import check_dense, rbf
 from bayes_sparse.inputs.table import features_of, vector_of
 from bayes_sparse.problem.quadrature import average_in_blocks
 from bayes_sparse.results.predict.augment import augmentation
-from bayes_sparse.results.predict.classes import predict_classes
-from bayes_sparse.results.predict.declared import predict_declared
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
+from bayes_sparse.results.predict.own_model import predict_declared
+from bayes_sparse.results.predict.several_classes import predict_classes
 from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 
 __all__ = ["predict"]

@@ -13,7 +13,7 @@ from scipy.special import logit
 import bayes_sparse as bs
 from bayes_sparse.fitting.choices import choose_method, choose_model
 from bayes_sparse.fitting.families import Task, find
-from bayes_sparse.fitting.nuts.model import _Whitened
+from bayes_sparse.fitting.nuts.declaration import _Whitened
 from bayes_sparse.fitting.nuts.sample import start_of
 from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.inputs.pm_model.declared import declared_problem

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.pm_model.flat import FlatLikelihood
 from bayes_sparse.inputs.pm_model.graph import Var, check_weights, number_of, only_observed, reached
-from bayes_sparse.inputs.pm_model.read import GeneralForecast
+from bayes_sparse.inputs.pm_model.linear_model import GeneralForecast
 from bayes_sparse.inputs.pm_model.sparse_prior import PowerLaw, law_finder, named_or_own
 from bayes_sparse.inputs.pm_model.variables import (
     Nuisance,

@@ -28,7 +28,7 @@ from bayes_sparse.inputs.pm_model.graph import (
     replaced,
     small_function,
 )
-from bayes_sparse.inputs.pm_model.likelihood import Distribution, Likelihood
+from bayes_sparse.inputs.pm_model.likelihood import Distribution, GraphLikelihood
 from bayes_sparse.inputs.pm_model.predictor import find_predictor, read_columns
 from bayes_sparse.inputs.pm_model.sparse_prior import PowerLaw, law_finder, sparse_variables
 from bayes_sparse.inputs.pm_model.variables import (
@@ -286,7 +286,7 @@ def read_model(
     blocks = blocks_of(model, latents)
     shapes = {rv: block.shape for rv, block in zip(latents, blocks, strict=True)}
     distribution = Distribution(observed, eta, rvs, nuisance, len(y))
-    likelihood, forecast = Likelihood(distribution, rvs, y), Forecast(distribution)
+    likelihood, forecast = GraphLikelihood(distribution, rvs, y), Forecast(distribution)
     offset, columns = read_columns(eta, latents, shapes, kinds, len(y))
     for rv, block in zip(latents, blocks, strict=True):
         if block.mean.any():
