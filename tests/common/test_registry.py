@@ -7,6 +7,8 @@ import pytest
 import bayes_sparse as bs
 from bayes_sparse.common import registry
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("package", ["bayes_sparse.methods", "bayes_sparse.models"])
 def test_options_are_the_files_of_the_folder(package):

@@ -19,6 +19,8 @@ from bayes_sparse import datasets
 from bayes_sparse.datasets import files
 from bayes_sparse.datasets.sources import COPIES, MNIST, MNIST_URL, ORIGINS, SETS, Copy
 
+pytestmark = pytest.mark.quick
+
 SHARED = files._beside_checkout()
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the papers' data are not in {SHARED}")
 

@@ -38,6 +38,7 @@ def hyper(request):
 # --- what a fit gives ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_the_tree(hyper):
     tree = fit(X, Y, hyper=hyper)
     evidence, posterior = tree["evidence"], tree["posterior"]
@@ -221,6 +222,7 @@ def test_what_own_features_cannot_have():
 # --- two classes, and one against the rest ------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_two_classes_are_the_logistic_machine():
     """Only w_1 - w_0 counts, whose prior variance is the sum of two: the largest evidences are equal."""
     y = np.where(Z[:, 0] - Z[:, 1] + RNG.logistic(size=N) > 0, "yes", "no")
@@ -277,6 +279,7 @@ def test_one_vs_rest_is_for_classes():
 # --- the prior ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_the_declared_density_by_hand():
     data = prepare((X, Y), None, "categorical", bases.resolve("linear"), None, None, None)
     model = bs.models.StudentMultinomial(bias_sd=3.0).declare(data, (1.5, 0.7), centred=True)

@@ -23,10 +23,12 @@ def linear_page(written, linear):
     return written(linear)
 
 
+@pytest.mark.quick
 def test_every_element_is_closed_in_order(page):
     assert page.wrong == []
 
 
+@pytest.mark.quick
 def test_sections_come_in_order_after_the_verdict_and_the_contents_lead_to_them(page):
     anchors = [attributes["id"] for attributes in page.all("section") if "id" in attributes]
     assert [anchor for anchor in anchors if anchor in ORDER] == ORDER  # there may be more
@@ -35,6 +37,7 @@ def test_sections_come_in_order_after_the_verdict_and_the_contents_lead_to_them(
     assert page.raw.index('class="verdict') < page.raw.index("<nav") < page.raw.index('id="data"')
 
 
+@pytest.mark.quick
 def test_nothing_is_loaded_from_elsewhere(page):
     for name, attributes in page.elements:
         assert name not in ("script", "link", "iframe", "object", "embed")
@@ -57,6 +60,7 @@ def test_tables_scroll_inside_themselves(page):
     assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all("meta")
 
 
+@pytest.mark.quick
 def test_the_first_numbers_are_those_of_diagnose_and_loo(page, logistic):
     found = diagnose(logistic)
     with pytest.warns(UserWarning, match="Pareto"):
@@ -69,6 +73,7 @@ def test_the_first_numbers_are_those_of_diagnose_and_loo(page, logistic):
     assert f"{left_out.elpd:.1f}".replace("-", "−") in head
 
 
+@pytest.mark.quick
 def test_the_table_of_terms_is_that_of_relevance(page, logistic):
     table = bs.relevance(logistic).query("relevant")
     cells = re.findall(

@@ -15,6 +15,8 @@ from bayes_sparse.common.registry import lookup, options
 from bayes_sparse.inference.priors import Gaussian
 from bayes_sparse.inference.priors.gaussian import excess
 
+pytestmark = pytest.mark.quick
+
 EPS = np.finfo(float).eps
 PRIOR = Gaussian()
 

@@ -10,6 +10,8 @@ import bayes_sparse as bs
 
 from .fits import OFFSET, TARGETS, WEIGHTS, X, Z, fitted, points, slopes
 
+pytestmark = pytest.mark.quick
+
 LAPLACE, GAUSSIAN = bs.models.LaplaceEigen(), bs.models.GaussianEigen()
 
 
