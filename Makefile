@@ -11,10 +11,11 @@ RUN = cd "$(HERE)" && .venv/bin/python
 # With bytecode the imports take a fourth of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint slow bench clean environment
+.PHONY: help demo quick test lint slow bench clean environment
 
 help:
 	@echo "make demo    fit a sparse model to a real data set and show the result"
+	@echo "make quick   the laws and the most telling tests, in a minute"
 	@echo "make test    style, types and all tests but the slow ones"
 	@echo "make slow    the long statistical checks"
 	@echo "make lint    style and types alone"
@@ -35,11 +36,18 @@ lint: environment
 	cd "$(HERE)" && .venv/bin/lint-imports
 
 # The tests already run side by side: a thread pool in each would only make them wait for one another.
-test slow: export OMP_NUM_THREADS = 1
-test slow: export OPENBLAS_NUM_THREADS = 1
+quick test slow: export OMP_NUM_THREADS = 1
+quick test slow: export OPENBLAS_NUM_THREADS = 1
+quick: export BAYES_SPARSE_QUICK = 1
+
+# A file's tests stay together, so that its fits are made once, and files begin in the order of tests/conftest.py.
+PYTEST = $(RUN) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+quick: environment
+	$(PYTEST) -m "quick and not slow"
 
 test: lint
-	$(RUN) -m pytest -n $(JOBS) -m "not slow"
+	$(PYTEST) -m "not slow"
 
 slow: environment
 	$(RUN) -m pytest -n $(JOBS) -m slow

@@ -1,4 +1,4 @@
-"""One thread for every linear algebra library, Hypothesis without chance or deadlines, and the package's messages."""
+"""One thread for every linear algebra library, Hypothesis without chance or deadlines, long files first, messages."""
 
 import logging
 import os
@@ -14,11 +14,19 @@ settings.register_profile(
     "fixed",
     derandomize=True,
     deadline=None,
-    max_examples=25,
+    max_examples=3 if os.environ.get("BAYES_SPARSE_QUICK") else 25,  # set by `make quick`
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("fixed")
+pytest.register_assert_rewrite("tests.support")
+
+# The files that take longest, in this order: what begins last should be short, or one worker waits for the other.
+FIRST = ["test_notebooks", "test_demo", "test_nuts_of_everything", "test_docs", "test_families", "test_tree"]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: (*FIRST, item.path.stem).index(item.path.stem))
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,8 @@ import bayes_sparse as bs
 from bayes_sparse.common import progress
 from bayes_sparse.common.progress import FitProgress
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((40, 5))
 Y = X[:, 0] - X[:, 2] + 0.3 * RNG.standard_normal(40)

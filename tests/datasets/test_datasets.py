@@ -21,6 +21,8 @@ from bayes_sparse.datasets import files
 from bayes_sparse.datasets.sources import Copy
 from bayes_sparse.datasets.sources.papers import COPIES, MNIST, MNIST_URL, ORIGINS, SETS
 
+pytestmark = pytest.mark.quick
+
 SHARED = files._beside_checkout()
 USERS_CACHE = files._cache
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the papers' data are not in {SHARED}")

@@ -1,6 +1,5 @@
 """Bad input: one sentence that says what is wrong, where, and what to do. And Ctrl-C."""
 
-import re
 import warnings
 
 import numpy as np
@@ -13,6 +12,9 @@ import xarray as xr
 import bayes_sparse as bs
 from bayes_sparse.common import progress
 from bayes_sparse.inputs.basis import _basis as basis_module
+from tests.support import assert_one_sentence, refused
+
+pytestmark = pytest.mark.quick
 
 RNG = np.random.default_rng(83)
 N = 40
@@ -24,28 +26,6 @@ CLASS = np.where(X[:, 0] + RNG.logistic(size=N) > 0, "sick", "healthy")
 
 def table(**changes):
     return pd.DataFrame(X, columns=NAMES).assign(y=Y, **changes)
-
-
-def assert_one_sentence(message, *mentions):
-    """Check the form of a message: one sentence, and the names it must hold.
-
-    A question that suggests a name ("Did you mean ...?") may follow it.
-    """
-    sentence = re.sub(r" Did you mean '[^']+'\?$", "", message)
-    assert "\n" not in sentence
-    assert sentence[0].isupper() or sentence[0] in "`'(" or re.match(r"[a-z_]+=|[a-z_]+ ", sentence)
-    assert sentence.endswith("."), sentence
-    assert not re.search(r"[.!?] [A-Z]", sentence), f"more than one sentence: {sentence}"
-    assert 20 < len(sentence) < 400
-    for mention in mentions:
-        assert mention in message, f"{mention!r} is not in {message!r}"
-
-
-def refused(call, *mentions, kind=ValueError):
-    with pytest.raises(kind) as error:
-        call()
-    assert_one_sentence(str(error.value), *mentions)
-    return str(error.value)
 
 
 def fit(data, **settings):

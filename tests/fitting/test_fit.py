@@ -11,6 +11,8 @@ from scipy import stats
 
 import bayes_sparse as bs
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(23)
 N = 60
 X = RNG.standard_normal((N, 4))

@@ -75,6 +75,7 @@ def exact_log_evidence(evidence):
     return stats.multivariate_normal.logpdf(REAL, np.zeros(N), covariance)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_normal_likelihood_is_exact(seed):
     tree = sampled((X, REAL), draws=1000, seed=seed)

@@ -6,10 +6,10 @@ import pymc as pm
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose
-from pytensor.compile.mode import Mode
 from scipy import stats
 
 import bayes_sparse as bs
+from tests.support import without_compiler
 
 RNG = np.random.default_rng(17)
 X = RNG.standard_normal((40, 2)) * [1.0, 20.0] + [0.0, 300.0]
@@ -116,8 +116,7 @@ def test_nutpie_samples_the_same_posterior(warm):
 @pytest.fixture
 def uncompiled(monkeypatch):
     """No C compiler for a handful of draws."""
-    mode = Mode(linker="py", optimizer="fast_run").excluding("fusion")
-    monkeypatch.setattr("bayes_sparse.fitting.nuts.declaration._in_c", lambda: {"mode": mode})
+    without_compiler(monkeypatch)
 
 
 def test_bounds_that_exclude_the_lambda_of_the_start(uncompiled):

@@ -4,33 +4,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
-from scipy.special import expit, gammaln
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from bayes_sparse.inference.newton import climb
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.surfaces import Linear
+from tests.support import NONE, bernoulli, poisson, student_t, target
 
-NONE = np.empty(0)
-NU = 4.0
-
-
-def bernoulli(y, eta):
-    p = expit(eta)
-    return y * eta - np.logaddexp(0, eta), y - p, -p * (1 - p), NONE
-
-
-def poisson(y, eta):
-    with np.errstate(over="ignore"):  # far out on the way the rate is infinite, and the log-likelihood minus infinity
-        mean = np.exp(eta)
-    return y * eta - mean - gammaln(y + 1), y - mean, -mean, NONE
-
-
-def student_t(y, eta):
-    r = y - eta
-    tail = NU + r**2
-    return -0.5 * (NU + 1) * np.log1p(r**2 / NU), (NU + 1) * r / tail, (NU + 1) * (r**2 - NU) / tail**2, NONE
+pytestmark = pytest.mark.quick
 
 
 def normal(y, eta):
@@ -44,12 +27,7 @@ def make(name, n=80, M=5, seed=0, weighted=True):
     rng = np.random.default_rng(seed)
     Phi = np.column_stack([rng.standard_normal((n, M)), np.ones(n)])
     eta = Phi @ np.append(rng.standard_normal(M), 0.5)
-    y = {
-        "bernoulli": lambda: (rng.random(n) < expit(eta)).astype(float),
-        "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
-        "student_t": lambda: eta + 4 * rng.standard_t(1.5, n),
-        "normal": lambda: eta + rng.standard_normal(n),
-    }[name]()
+    y = target(name, eta, rng, noise=4.0 if name == "student_t" else 1.0)
     problem = Problem(
         design=Design(Phi[:, :M], extra=Phi[:, M:]),
         y=y,

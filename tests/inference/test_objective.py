@@ -7,6 +7,8 @@ from numpy.testing import assert_allclose
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.problem.gaussian import Dual, Primal
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(0)
 PHI, B, ALPHA = RNG.standard_normal((6, 4)), RNG.uniform(0.5, 2, 6), np.array([0.1, 1.0, 10.0, 3.0])
 FREE = np.array([True, True, True, False])

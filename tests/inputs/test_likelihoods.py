@@ -11,6 +11,8 @@ from bayes_sparse import likelihoods
 from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
 from bayes_sparse.inputs.named_model import LikelihoodAtData
 
+pytestmark = pytest.mark.quick
+
 
 def log_density(name, nu=4.0):
     """The log-density of one observation in mpmath's own words."""

@@ -6,6 +6,8 @@ import pytest
 
 import bayes_sparse as bs
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(8)
 N = 70
 X = RNG.standard_normal((N, 3))

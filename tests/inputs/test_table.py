@@ -8,6 +8,8 @@ import xarray as xr
 
 import bayes_sparse as bs
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(4)
 N = 80
 # Quarters and eighths are the same number in single and in double precision.

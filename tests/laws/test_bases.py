@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
 from bayes_sparse.common import registry
+from tests.support import examples
 
-pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
+pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")]
 
 METHODS = [  # test_one_step.py and test_path.py have the laws of other families, test_classes.py of several classes
     name
@@ -29,7 +30,7 @@ BASES = {
 }
 UNITS = {name: basis for name, basis in BASES.items() if getattr(basis, "standardise", False)}
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=3)
+few = examples(3)
 
 
 def data(seed, n=30, p=3):

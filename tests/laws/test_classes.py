@@ -3,18 +3,19 @@
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayes_sparse as bs
+from tests.support import examples
 
-pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
+pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")]
 METHODS = ["mackay", "em", "sequential", "one_vs_rest"]
 LABELS = np.array(["ape", "bee", "cat"])
 seeds = st.integers(0, 2**32 - 1)
-some = settings(max_examples=6)
-few = settings(max_examples=3)
+some = examples(6)
+few = examples(3)
 
 
 def data(seed, n=60, p=4):
@@ -115,7 +116,7 @@ def test_a_weight_of_two_is_a_row_twice(method, seed):
 
 @pytest.mark.parametrize("method", METHODS)
 @given(seed=seeds, kind=st.sampled_from(["separable", "wide", "collinear", "rare"]))
-@settings(max_examples=8)
+@examples(8)
 def test_hard_data_end_in_a_known_status(method, seed, kind):
     rng = np.random.default_rng(seed)
     X, y = data(seed, n=30)

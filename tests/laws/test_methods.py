@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import expit
@@ -11,8 +11,9 @@ from scipy.stats import multivariate_normal, norm
 import bayes_sparse as bs
 from bayes_sparse.common import registry
 from bayes_sparse.inputs.likelihoods import compiled, resolve
+from tests.support import examples
 
-pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
+pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")]
 
 METHODS = [  # test_one_step.py and test_path.py have the laws of other families, test_classes.py of several classes
     name
@@ -22,8 +23,8 @@ METHODS = [  # test_one_step.py and test_path.py have the laws of other families
 ]
 LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial"]
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=4)
-some = settings(max_examples=8)
+few = examples(4)
+some = examples(8)
 
 
 def data(likelihood, seed, n=40, p=5):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
@@ -10,8 +10,9 @@ from scipy.stats import ortho_group
 
 import bayes_sparse as bs
 from bayes_sparse.common import registry
+from tests.support import examples
 
-pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
+pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")]
 
 _FOUND = {
     name: registry.lookup("bayes_sparse.methods", name, "method")
@@ -28,7 +29,7 @@ SEARCHED = ("student_t", "negative_binomial")  # their nuisance parameter is fou
 BARE = bs.basis.precomputed()
 NEW = np.random.default_rng(0).standard_normal((4, 5))
 seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=2)
+few = examples(2)
 every = pytest.mark.parametrize("likelihood", LIKELIHOODS)
 method = pytest.mark.parametrize("system", SYSTEMS, ids="-".join)
 # Where a nuisance parameter is searched the evidence at zero may hang on its last digit, and the rest takes long.
@@ -108,7 +109,7 @@ def test_the_order_of_rows_and_columns_does_not_matter(system, likelihood, seed)
 
 @expanded
 @method
-@settings(max_examples=1)
+@examples(1)
 @given(seed=seeds)
 def test_columns_in_another_unit_divide_the_weights_and_nothing_else(system, likelihood, expansion, seed):
     """All of them in the same unit: the ridge is in theirs."""
@@ -121,7 +122,7 @@ def test_columns_in_another_unit_divide_the_weights_and_nothing_else(system, lik
 
 @method
 @every
-@settings(max_examples=1)
+@examples(1)
 @given(seed=seeds)
 def test_a_rotation_of_the_columns_turns_the_weights_and_nothing_else(system, likelihood, seed):
     X, y = data(likelihood, seed)

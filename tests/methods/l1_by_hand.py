@@ -5,8 +5,6 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import expit
 
-import bayes_sparse as bs
-
 RNG = np.random.default_rng(0)
 N, P = 150, 8
 X = RNG.standard_normal((N, P)) @ (np.eye(P) + 0.1) * np.linspace(0.5, 4.0, P) + np.arange(P)
@@ -22,10 +20,6 @@ TARGETS = {
 
 def standardised(X):
     return (X - X.mean(axis=0)) / X.std(axis=0)
-
-
-def fit(data, **settings):
-    return bs.fit("jeffreys_laplace", data, **({"draws": 0, "progressbar": False} | settings))
 
 
 def log_density(likelihood, y, eta, nuisance):

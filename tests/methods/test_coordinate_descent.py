@@ -10,8 +10,9 @@ from bayes_sparse.inference.l1.path import Path
 from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods.coordinate_descent import _State
 from bayes_sparse.models import JeffreysLaplace
+from tests.support import fit_path as fit
 
-from .l1_by_hand import TARGETS, N, X, assert_minimum, fit, score
+from .l1_by_hand import TARGETS, N, X, assert_minimum, score
 
 every_likelihood = pytest.mark.parametrize("likelihood", TARGETS)
 DESCENT = {"method": "coordinate_descent"}

@@ -9,8 +9,9 @@ import bayes_sparse as bs
 from bayes_sparse.methods import CV
 from bayes_sparse.methods import cv as module
 from bayes_sparse.problem.folds import balanced_folds
+from tests.support import fit_path as fit
 
-from .l1_by_hand import TARGETS, N, X, Z, assert_minimum, fit, log_density, nuisance_of, predictor
+from .l1_by_hand import TARGETS, N, X, Z, assert_minimum, log_density, nuisance_of, predictor
 
 every_likelihood = pytest.mark.parametrize("likelihood", TARGETS)
 BARE = bs.basis.linear(standardise=False)

@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 
 import bayes_sparse as bs
 
-pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
+pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")]
 
 BARE = bs.basis.linear(bias=False, standardise=False)
 

@@ -9,8 +9,9 @@ from bayes_sparse.inference.l1.path import Path
 from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods.fuzzy import _start, _State
 from bayes_sparse.models import JeffreysLaplace
+from tests.support import fit_path as fit
 
-from .l1_by_hand import TARGETS, N, X, Z, fit, log_density, nuisance_of, predictor, standardised
+from .l1_by_hand import TARGETS, N, X, Z, log_density, nuisance_of, predictor, standardised
 
 every_likelihood = pytest.mark.parametrize("likelihood", TARGETS)
 SIGMA = 0.05

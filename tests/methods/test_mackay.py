@@ -7,7 +7,7 @@ from sklearn.linear_model import BayesianRidge
 
 import bayes_sparse as bs
 
-pytestmark = pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
+pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")]
 
 BARE = bs.basis.linear(bias=False, standardise=False)
 

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
+from tests.support import without_compiler
 
 ONE_CORE = {"cores": 1}
 METHOD = bs.methods.nuts.NUTS(tune=300, target_accept=0.9, sampler="pymc")
@@ -96,7 +97,8 @@ def test_an_improper_prior_is_refused_and_its_neighbour_named(hyper):
         bs.fit("ard_gaussian", (X, Y), method="nuts", hyper=hyper)
 
 
-def test_an_explicit_proper_prior_is_taken_as_it_is():
+def test_an_explicit_proper_prior_is_taken_as_it_is(monkeypatch):
+    without_compiler(monkeypatch)
     tree = bs.fit(
         "ard_gaussian",
         (X[:20], Y[:20] > Y[:20].mean()),

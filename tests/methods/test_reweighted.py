@@ -10,20 +10,11 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import bayes_sparse as bs
 from bayes_sparse.common import progress
+from tests.support import fit_path as fit
 
-from .l1_by_hand import (
-    TARGETS,
-    N,
-    P,
-    X,
-    Z,
-    assert_minimum,
-    fit,
-    log_density,
-    nuisance_of,
-    predictor,
-    score,
-)
+from .l1_by_hand import TARGETS, N, P, X, Z, assert_minimum, log_density, nuisance_of, predictor, score
+
+pytestmark = pytest.mark.quick
 
 BARE = bs.basis.linear(standardise=False)
 every_likelihood = pytest.mark.parametrize("likelihood", TARGETS)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from .l1_by_hand import assert_minimum, fit, log_density, predictor, standardised
+from tests.support import fit_path as fit
+
+from .l1_by_hand import assert_minimum, log_density, predictor, standardised
 
 
 def several(seed):

@@ -12,6 +12,8 @@ from bayes_sparse.methods.sequential import Sequential, addition_gain, column_wo
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 
+pytestmark = pytest.mark.quick
+
 
 def silent(iteration, objective, active):
     pass

@@ -125,6 +125,7 @@ PARAMETRISED = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", PARAMETRISED)
 def test_parametrisations_are_the_same_model(name):
     """Log densities of (w, alpha, ...) differ by the Jacobian of z = w / scale, where z stands for w."""

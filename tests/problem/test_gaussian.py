@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose
 
 from bayes_sparse.problem.gaussian import Dual, Primal, cholesky, weighted_gram
 
+pytestmark = pytest.mark.quick
+
 
 def problem(n, k, seed=0):
     rng = np.random.default_rng(seed)

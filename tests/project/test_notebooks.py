@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom as it stands, and ends in a report."""
+"""Every notebook runs from top to bottom, and ends in a report: with fewer draws, and as it stands if there is time."""
 
 import re
 from pathlib import Path
@@ -10,6 +10,17 @@ from nbclient import NotebookClient
 from bayes_sparse import datasets
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
+# What is long and may be short where only the running is tested, beside draws; a notebook not named runs with its own.
+SHORTER = {
+    "digits_by_softmax": {
+        "pixels, digit.to_numpy(), train_size=1000": "pixels[::4], digit[::4].to_numpy(), train_size=250",
+        "for seed in range(5)": "for seed in range(1)",
+    },
+    "lambda_without_a_knob": {
+        "(0.01, 1300), (0.3, 30), (4, 40)": "(0.01, 1300), (4, 40)",
+        '"chains": 4}': '"chains": 4, "tune": 300}',
+    },
+}
 every_notebook = pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 
 
@@ -26,17 +37,45 @@ def _need_data(notebook):
             pytest.skip(str(error))
 
 
-@every_notebook
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")  # of the kernel's own machinery
-def test_notebook_runs(path, tmp_path):
-    notebook = nbformat.read(path, as_version=4)
-    _need_data(notebook)
-    resources = {"metadata": {"path": str(tmp_path)}}
+def _shortened(notebook, stem):
+    """The same program with fewer draws and less data; with still fewer there is no bridge to the evidence."""
+    whole = "\n".join(cell.source for cell in _code(notebook))
+    changes = {text: text.replace("500", "200") for text in re.findall(r'\bdraws(?:=|": )500\b', whole)}
+    changes |= SHORTER.get(stem, {})
+    assert all(text in whole for text in changes)  # or it would not be shorter any more
+    for cell in _code(notebook):
+        for text, instead in changes.items():
+            cell.source = cell.source.replace(text, instead)
+
+
+def _check_run(notebook, folder):
+    resources = {"metadata": {"path": str(folder)}}
     NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
     assert any("image/png" in o.get("data", {}) for cell in _code(notebook) for o in cell.outputs)
     last = _code(notebook)[-1].outputs
     assert any("Settings and versions" in o.get("text", "") for o in last)  # the report has all of its sections
-    assert not list(tmp_path.iterdir())  # and nothing is left behind
+    assert not list(folder.iterdir())  # and nothing is left behind
+
+
+of_the_kernel = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")
+
+
+@every_notebook
+@of_the_kernel
+def test_notebook_runs(path, tmp_path):
+    notebook = nbformat.read(path, as_version=4)
+    _need_data(notebook)
+    _shortened(notebook, path.stem)
+    _check_run(notebook, tmp_path)
+
+
+@pytest.mark.slow
+@every_notebook
+@of_the_kernel
+def test_notebook_runs_as_it_stands(path, tmp_path):
+    notebook = nbformat.read(path, as_version=4)
+    _need_data(notebook)
+    _check_run(notebook, tmp_path)
 
 
 @every_notebook

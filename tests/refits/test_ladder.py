@@ -8,11 +8,11 @@ import pymc as pm
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose
-from pytensor.compile.mode import Mode
 
 import bayes_sparse as bs
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.trees.read import rung_of
+from tests.support import without_compiler
 
 RNG = np.random.default_rng(31)
 X = RNG.standard_normal((40, 2)) * [1.0, 20.0]
@@ -31,9 +31,8 @@ def climb(data=(X, Y), model="ard_gaussian", **arguments):
 def whole(tmp_path_factory):
     """All four, stored as they come; a handful of draws needs no C compiler."""
     file = tmp_path_factory.mktemp("ladder") / "deep" / "ladder.nc"
-    mode = Mode(linker="py", optimizer="fast_run").excluding("fusion")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bayes_sparse.fitting.nuts.declaration._in_c", lambda: {"mode": mode})
+        without_compiler(patch)
         return climb(store=file), file
 
 

@@ -49,6 +49,7 @@ def quick(tree, X, y, **settings):
     return bs.selection_path(tree, X, y, **{"counts": (1,), "folds": 2, "rivals": (), "progressbar": False} | settings)
 
 
+@pytest.mark.quick
 def test_true_features_come_first_and_suffice(path):
     for name in ("evidence", "l1_svm"):
         first = path["order"].sel(ranking=name, rank=slice(1, 3)).to_numpy()

@@ -31,6 +31,7 @@ def found(data):
     return sensitivity("ard_gaussian", data, SETTINGS, random_seed=0, progressbar=False)
 
 
+@pytest.mark.quick
 def test_trees_are_the_fits_themselves(found, data):
     assert list(found.trees) == LABELS
     for tree, hyper in zip(found.trees.values(), SETTINGS, strict=True):
@@ -41,6 +42,7 @@ def test_trees_are_the_fits_themselves(found, data):
     assert compare(found.trees).reference == "(0, 0)"
 
 
+@pytest.mark.quick
 def test_changes_by_hand(found, data):
     flat, other = (found.trees[label]["evidence"] for label in ("(0, 0)", "(2, 1)"))
     moved = other["mean"].to_numpy() - flat["mean"].to_numpy()

@@ -20,18 +20,26 @@ def page(written, logistic, sampled_like, logistic_data):
     return written(trees, title="A title", data=logistic_data.iloc[150:], target="label")
 
 
+@pytest.fixture(scope="module")
+def linear_page(written, linear):
+    return written(linear)
+
+
+@pytest.mark.quick
 def test_every_element_is_closed_in_order(page):
     assert page.wrong == []
 
 
+@pytest.mark.quick
 def test_sections_come_in_order_after_the_verdict_and_the_contents_lead_to_them(page):
     anchors = [attributes["id"] for attributes in page.all("section") if "id" in attributes]
-    assert anchors == ORDER
+    assert [anchor for anchor in anchors if anchor in ORDER] == ORDER  # there may be more
     links = [attributes["href"] for attributes in page.all("a")]
-    assert links == [f"#{anchor}" for anchor in ORDER]
+    assert links == [f"#{anchor}" for anchor in anchors]
     assert page.raw.index('class="verdict') < page.raw.index("<nav") < page.raw.index('id="data"')
 
 
+@pytest.mark.quick
 def test_nothing_is_loaded_from_elsewhere(page):
     for name, attributes in page.elements:
         assert name not in ("script", "link", "iframe", "object", "embed")
@@ -54,6 +62,7 @@ def test_tables_scroll_inside_themselves(page):
     assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all("meta")
 
 
+@pytest.mark.quick
 def test_the_first_numbers_are_those_of_diagnose_and_loo(page, logistic):
     found = diagnose(logistic)
     with pytest.warns(UserWarning, match="Pareto"):
@@ -66,6 +75,7 @@ def test_the_first_numbers_are_those_of_diagnose_and_loo(page, logistic):
     assert f"{left_out.elpd:.1f}".replace("-", "−") in head
 
 
+@pytest.mark.quick
 def test_the_table_of_terms_is_that_of_relevance(page, logistic):
     table = bs.relevance(logistic).query("relevant")
     cells = re.findall(
@@ -74,21 +84,19 @@ def test_the_table_of_terms_is_that_of_relevance(page, logistic):
     assert cells[: len(table)] == list(table.index)
 
 
-def test_a_title_of_its_own(written, linear):
-    page = written(linear)
-    assert "Sparse fit of y" in page.text
+def test_a_title_of_its_own(written, linear, linear_page):
+    assert "Sparse fit of y" in linear_page.text
     assert "A title" in written(linear, title="A title").text
 
 
-def test_an_empty_section_says_why_and_is_not_in_the_contents(written, linear):
-    page = written(linear)
-    links = [attributes["href"] for attributes in page.all("a")]
+def test_an_empty_section_says_why_and_is_not_in_the_contents(linear_page):
+    links = [attributes["href"] for attributes in linear_page.all("a")]
     assert "#chains" not in links
-    assert "None of these fits was sampled" in page.section("chains")
-    assert "nothing to compare" in page.section("differences")
+    assert "None of these fits was sampled" in linear_page.section("chains")
+    assert "nothing to compare" in linear_page.section("differences")
 
 
-def test_a_fit_is_called_what_it_is_in_words(written, sampled_like, linear):
+def test_a_fit_is_called_what_it_is_in_words(written, sampled_like, linear, linear_page):
     sampled = sampled_like(linear)
     shift = np.zeros((2, 1))
     shift[1] = 50.0
@@ -98,9 +106,8 @@ def test_a_fit_is_called_what_it_is_in_words(written, sampled_like, linear):
     page = written(sampled)
     assert "Do not trust it" in page.text
     assert 'class="verdict bad"' in page.raw
-    page = written(linear)
-    assert 'class="verdict good"' in page.raw
-    assert "✓ Trust it" in page.text
+    assert 'class="verdict good"' in linear_page.raw
+    assert "✓ Trust it" in linear_page.text
 
 
 def test_the_rungs_of_a_ladder_are_fits(written, linear, sampled_like):

@@ -28,6 +28,7 @@ def rare_events():
     return model
 
 
+@pytest.mark.quick
 def test_a_skewed_posterior_against_quadrature():
     tree = bs.fit(rare_events(), random_seed=0)
     found = correct(tree, random_seed=1)

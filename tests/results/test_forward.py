@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose
 import bayes_sparse as bs
 from bayes_sparse.results.relevance import taken_up
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(120, 6)) @ (np.eye(6) + 0.6 * RNG.random((6, 6))) * [1.0, 1e4, 1e-4, 1.0, 1.0, 1.0]
 CODES = np.argmax(X[:, [0, 3, 4]] + RNG.gumbel(size=(120, 3)), axis=1)

@@ -10,6 +10,8 @@ from bayes_sparse.results.correct import correct
 from bayes_sparse.results.diagnose import diagnose
 from bayes_sparse.results.log_evidence import LogEvidence, bridge_sampling, log_evidence
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((50, 3))
 BINARY = (1.5 * X[:, 0] + RNG.logistic(size=50) > 0).astype(int)

@@ -10,6 +10,7 @@ import xarray as xr
 from scipy.special import expit
 
 import bayes_sparse as bs
+from tests.support import as_sampled
 
 RNG = np.random.default_rng(52)
 N = 80
@@ -44,6 +45,7 @@ def predictors(tree, X):
     return X[:, columns] @ w + posterior["bias"].to_numpy()
 
 
+@pytest.mark.quick
 def test_a_normal_prediction_by_hand(trees):
     """The textbook posterior at the precisions and noise found, in the user's units."""
     tree = trees["normal"]
@@ -302,13 +304,6 @@ def test_one_step_kernels_far_from_the_data_fall_back_to_the_bias():
     np.testing.assert_allclose(prediction["mean"][1], tree["evidence"]["bias"])
     wider = bs.predict(tree, [[0.0], [50.0]], augment=True)
     assert wider["sd"][1] > 2 * prediction["sd"][1]
-
-
-def as_sampled(tree):
-    """The draws of an evidence fit as if NUTS had drawn them: no moments, every weight there."""
-    whole = bs.unpruned(tree).drop_nodes("evidence")
-    whole["posterior"].attrs.update(method="nuts", condition="")
-    return whole
 
 
 @pytest.mark.parametrize("likelihood", ["normal", *MOMENTS])

@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 import bayes_sparse as bs
+from tests.support import as_sampled
 
 mpl.use("Agg")
 
@@ -163,13 +164,6 @@ def test_weights_of_several_classes_are_drawn():
     mean = bs.relevance(several).loc[pairs, "mean"].to_numpy()
     scale = np.array([SOME[label[:6]].std(ddof=0) for label in labels])
     np.testing.assert_allclose(points, mean * scale)
-
-
-def as_sampled(tree):
-    """The draws of an evidence fit as if NUTS had drawn them."""
-    whole = bs.unpruned(tree).drop_nodes("evidence")
-    whole["posterior"].attrs.update(method="nuts", condition="")
-    return whole
 
 
 def test_weights_of_a_sampled_tree_are_never_pruned():

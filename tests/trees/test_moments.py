@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import bayes_sparse as bs
 from bayes_sparse.trees.write import with_moments
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((60, 4))
 Y = 1.0 + X @ [1.0, 0.0, -2.0, 0.0] + 0.3 * RNG.standard_normal(60)

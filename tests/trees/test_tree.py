@@ -40,6 +40,7 @@ def trees():
     }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("likelihood", TARGETS)
 def test_groups_and_variables_of_the_contract(trees, likelihood):
     tree, nuisance = trees[likelihood], NUISANCE.get(likelihood, [])

@@ -9,6 +9,8 @@ from bayes_sparse.fitting.nuts.sample import start_of
 
 from .fits import TARGETS, Z, fitted
 
+pytestmark = pytest.mark.quick
+
 HYPER = (0.5, 0.005)
 Y = TARGETS["normal"]
 

@@ -15,6 +15,8 @@ from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomi
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 
+pytestmark = pytest.mark.quick
+
 BIAS_PRECISION = 0.01
 LIKELIHOODS = {
     "bernoulli": bernoulli(),

@@ -11,24 +11,9 @@ from bayes_sparse.inference.l1.path import Path
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.sparse_design import SparseDesign
+from tests.support import NONE, bernoulli, poisson
 
-NONE = np.empty(0)
 LIKELIHOODS = ["bernoulli", "poisson", "normal", "negative_binomial"]
-
-
-def quiet(*_):
-    """Progress that nobody follows."""
-
-
-def bernoulli(y, eta, theta):
-    p = expit(eta)
-    return y * eta - np.logaddexp(0, eta), y - p, -p * (1 - p), NONE
-
-
-def poisson(y, eta, theta):
-    with np.errstate(over="ignore"):  # far out on the way the rate is infinite
-        mean = np.exp(eta)
-    return y * eta - mean - gammaln(y + 1), y - mean, -mean, NONE
 
 
 def negative_binomial(y, eta, theta):

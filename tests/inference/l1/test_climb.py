@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
-from scipy.special import expit
-from scipy.stats import t as student
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from bayes_sparse.inference.l1.quadratic import climb_l1
@@ -18,25 +16,7 @@ from bayes_sparse.inference.priors import Laplace
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.surfaces import Linear
-
-NONE, NU = np.empty(0), 4.0
-
-
-def bernoulli(y, eta):
-    p = expit(eta)
-    return y * eta - np.logaddexp(0, eta), y - p, -p * (1 - p), NONE
-
-
-def poisson(y, eta):
-    with np.errstate(over="ignore"):  # far out on the way the rate is infinite
-        mean = np.exp(eta)
-    return y * eta - mean, y - mean, -mean, NONE
-
-
-def student_t(y, eta):
-    r, tail = y - eta, NU + (y - eta) ** 2
-    return student.logpdf(r, NU), (NU + 1) * r / tail, (NU + 1) * (r**2 - NU) / tail**2, NONE
-
+from tests.support import NONE, bernoulli, poisson, student_t, target
 
 LIKELIHOODS = {"bernoulli": bernoulli, "poisson": poisson, "student_t": student_t, "normal": None}
 
@@ -60,13 +40,7 @@ def make(name, n=60, M=6, seed=0, bias=True, alike=0.3, noise=1.0):
     rng = np.random.default_rng(seed)
     Phi = np.sqrt(1 - alike) * rng.standard_normal((n, M)) + np.sqrt(alike) * rng.standard_normal((n, 1))
     eta = 0.3 * bias + Phi[:, : M // 2] @ rng.standard_normal(M // 2)
-    y = {
-        "bernoulli": lambda: (rng.random(n) < expit(eta)).astype(float),
-        "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
-        "student_t": lambda: eta + noise * rng.standard_t(1.5, n),
-        "normal": lambda: eta + noise * rng.standard_normal(n),
-    }[name]()
-    return surface_of(name, y, Phi, bias)
+    return surface_of(name, target(name, eta, rng, noise), Phi, bias)
 
 
 def gradient(surface, Phi, name, v):

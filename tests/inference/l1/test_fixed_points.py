@@ -5,8 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayes_sparse.inference.l1.fixed_points import all_solutions, first_solution
+from tests.support import quiet
 
-from .problems import case, draw, quiet
+from .problems import case, draw
 from .scan import inside, scan, turns
 
 KINDS = ["bernoulli", "poisson", "normal", "known noise"]

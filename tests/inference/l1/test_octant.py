@@ -15,8 +15,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from bayes_sparse.methods.reweighted import Reweighted
+from tests.support import quiet
 
-from .problems import case, quiet
+from .problems import case
 from .scan import inside, scan, turns
 
 HIGHER = (

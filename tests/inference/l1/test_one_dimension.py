@@ -6,8 +6,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayes_sparse.inference.l1.fixed_points import all_solutions, first_solution
+from tests.support import quiet
 
-from .problems import case, quiet
+from .problems import case
+
+pytestmark = pytest.mark.quick
 
 N_ROWS = 16
 

@@ -1,4 +1,4 @@
-"""The path against other packages: skglm's logistic regression, scikit-learn's lasso and its exact path."""
+"""The path against other packages: logistic regression of two of them, scikit-learn's lasso and its exact path."""
 
 import warnings
 
@@ -6,36 +6,42 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import Lasso as TheirLasso
-from sklearn.linear_model import lars_path
+from sklearn.linear_model import LogisticRegression, lars_path
 
 from .problems import case, draw
 
 FINE = 1e-10
 
 
-@pytest.fixture(scope="module")
-def skglm_path():
-    """Ten points of an L1 logistic regression by another solver, which compiles itself first."""
+def by_scikit_learn(X, y, lam):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # versions differ in how the penalty is named
+        model = LogisticRegression(
+            penalty="elasticnet", l1_ratio=1.0, C=1 / lam, solver="saga", tol=1e-12, max_iter=100_000
+        )
+        found = model.fit(X, y)
+    return np.append(found.coef_, found.intercept_)
+
+
+def by_skglm(X, y, lam):
+    """Compiles itself first, in ten seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from skglm.datafits import Logistic
         from skglm.penalties import L1
         from skglm.solvers import ProxNewton
+    solver = ProxNewton(tol=1e-10, fit_intercept=True, max_iter=200, max_pn_iter=1000)
+    return solver.solve(np.asfortranarray(X), 2 * y - 1, Logistic(), L1(lam / len(y)))[0]
+
+
+@pytest.mark.parametrize("package", [by_scikit_learn, pytest.param(by_skglm, marks=pytest.mark.slow)])
+def test_it_is_their_logistic_regression(package):
     X, y = draw("bernoulli", n=80, M=30, seed=1)
     problem = case("bernoulli", X, y)
     lasso = problem.lasso()
-    lams = lasso.largest(lasso.null()) * np.geomspace(0.9, 0.01, 10)
-    solver = ProxNewton(tol=1e-10, fit_intercept=True, max_iter=200, max_pn_iter=1000)
-    found = [solver.solve(np.asfortranarray(X), 2 * y - 1, Logistic(), L1(lam / 80))[0] for lam in lams]
-    return problem, lams, found
-
-
-def test_it_is_skglms_logistic_regression(skglm_path):
-    problem, lams, found = skglm_path
-    lasso = problem.lasso()
     spot, sizes = lasso.null(), []
-    for lam, theirs in zip(lams, found, strict=True):
-        spot = lasso.solve(lam, spot, FINE)
+    for lam in lasso.largest(spot) * np.geomspace(0.9, 0.01, 10):
+        theirs, spot = package(X, y, lam), lasso.solve(lam, spot, FINE)
         ours = problem.full(spot)
         assert_allclose(problem.objective(lam, ours), problem.objective(lam, theirs), rtol=1e-8)
         assert_allclose(ours, theirs, atol=1e-5)

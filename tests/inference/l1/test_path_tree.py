@@ -14,6 +14,7 @@ from scipy import stats
 from scipy.special import expit, gammaln
 
 import bayes_sparse as bs
+from tests.support import fit_path
 
 RNG = np.random.default_rng(64)
 N, P = 200, 10
@@ -32,14 +33,10 @@ METHODS = ["reweighted", "coordinate_descent", "fuzzy", "cv"]
 every_likelihood = pytest.mark.parametrize("likelihood", TARGETS)
 
 
-def fit(data, **settings):
-    return bs.fit("jeffreys_laplace", data, **({"draws": 0, "progressbar": False} | settings))
-
-
 @pytest.fixture(scope="module")
 def trees():
     settings = {"draws": 500, "chains": 4, "random_seed": 9}
-    return {name: fit((X, y), likelihood=name, **settings) for name, y in TARGETS.items()}
+    return {name: fit_path((X, y), likelihood=name, **settings) for name, y in TARGETS.items()}
 
 
 def drawn(tree):
@@ -101,7 +98,7 @@ def density(likelihood, y, eta, nuisance):
 def test_log_likelihood_and_log_p_by_hand(likelihood, settings):
     """Of one draw, with every term of the prior of standardised weights."""
     y = TARGETS[likelihood]
-    tree = fit((X, y), likelihood=likelihood, draws=3, chains=2, random_seed=1, **settings)
+    tree = fit_path((X, y), likelihood=likelihood, draws=3, chains=2, random_seed=1, **settings)
     draw = tree["posterior"].to_dataset().isel(chain=1, draw=2)
     columns = [int(str(name)[1:]) for name in draw["basis"].to_numpy()]
     w, eta = draw["w"].to_numpy(), X[:, columns] @ draw["w"].to_numpy() + float(draw["bias"])
@@ -143,7 +140,7 @@ def test_arviz_takes_the_tree_as_it_is(trees, likelihood):
 @pytest.mark.parametrize("settings", [{"all_points": True}, {"lam": 5.0}, {"method": "cv"}], ids=["all", "lam", "cv"])
 @pytest.mark.parametrize("likelihood", ["normal", "bernoulli"])
 def test_a_saved_tree_is_the_same_tree(likelihood, settings, tmp_path):
-    tree = fit((X, TARGETS[likelihood]), likelihood=likelihood, draws=5, **settings)
+    tree = fit_path((X, TARGETS[likelihood]), likelihood=likelihood, draws=5, **settings)
     tree.to_netcdf(tmp_path / "tree.nc")
     with xr.open_datatree(tmp_path / "tree.nc") as back:
         for name, value in tree["evidence"].data_vars.items():
@@ -157,7 +154,7 @@ def test_a_saved_tree_is_the_same_tree(likelihood, settings, tmp_path):
 @pytest.mark.parametrize("copies", [0, 1, 2])
 def test_a_saved_tree_knows_what_was_folded(copies, tmp_path):
     more = np.column_stack([X, X[:, :copies]])
-    fit((more, TARGETS["normal"])).to_netcdf(tmp_path / "tree.nc")
+    fit_path((more, TARGETS["normal"])).to_netcdf(tmp_path / "tree.nc")
     with xr.open_datatree(tmp_path / "tree.nc") as back:
         assert json.loads(back["evidence"].attrs["folded"]) == [f"x{P + j}" for j in range(copies)]
 
@@ -196,7 +193,7 @@ def test_relevance_and_what_was_left_out(trees):
 
 def test_nothing_kept_is_a_tree_too():
     with pytest.warns(bs.FitWarning, match="bias only"):
-        tree = fit((X, TARGETS["bernoulli"]), lam=1e4, draws=50, random_seed=0)
+        tree = fit_path((X, TARGETS["bernoulli"]), lam=1e4, draws=50, random_seed=0)
     assert set(tree["posterior"].data_vars) == {"bias"}
     assert not bs.unpruned(tree)["posterior"]["w"].any()
     share = np.mean(TARGETS["bernoulli"] == "yes")
@@ -212,7 +209,7 @@ def test_the_path_holds_the_points_visited(trees, likelihood):
     assert_array_equal(evidence["path_N"], (evidence["path_w"] != 0).sum("ever"))
     scale = X.std(axis=0)[[int(str(name)[1:]) for name in evidence["ever"].to_numpy()]]
     assert_allclose(evidence["path_R"], np.abs(evidence["path_w"].to_numpy() * scale).sum(axis=1), rtol=1e-9)
-    at = fit((X, TARGETS[likelihood]), likelihood=likelihood, lam=lam[0])["evidence"]["mean"]
+    at = fit_path((X, TARGETS[likelihood]), likelihood=likelihood, lam=lam[0])["evidence"]["mean"]
     gap = np.abs(at.sel(basis=evidence["ever"].to_numpy()).to_numpy() - evidence["path_w"][0].to_numpy())
     assert np.all(gap * scale < 0.01 * np.abs(at.to_numpy() * X.std(axis=0)).max())  # points on the way are rough
 
@@ -230,7 +227,7 @@ CASES += [(likelihood, method) for likelihood in ("normal", "bernoulli") for met
 @pytest.mark.parametrize(("likelihood", "method"), CASES)
 def test_sparse_features_give_the_fit_of_the_dense_ones(likelihood, method):
     y, settings = TARGETS[likelihood], {"likelihood": likelihood, "method": method}
-    dense, tree = (fit((data, y), **settings) for data in (X, sp.csr_array(X)))
+    dense, tree = (fit_path((data, y), **settings) for data in (X, sp.csr_array(X)))
     assert_same_fit(tree, dense)
     found, truth = bs.predict(tree, sp.csr_array(NEW)), bs.predict(dense, NEW)
     for name in set(truth.data_vars) - {"label"}:
@@ -239,6 +236,6 @@ def test_sparse_features_give_the_fit_of_the_dense_ones(likelihood, method):
 
 def test_every_kind_of_sparse_features():
     frame = pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(X), columns=[f"x{j}" for j in range(P)])
-    dense = fit((X, TARGETS["bernoulli"]), keep="x7")
+    dense = fit_path((X, TARGETS["bernoulli"]), keep="x7")
     for data in (sp.csc_matrix(X), sp.coo_array(X), frame, frame.astype({"x3": float, "x4": float})):
-        assert_same_fit(fit((data, TARGETS["bernoulli"]), keep="x7"), dense)
+        assert_same_fit(fit_path((data, TARGETS["bernoulli"]), keep="x7"), dense)

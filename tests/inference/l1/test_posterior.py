@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.special import gammaln
 
 import bayes_sparse as bs
+from tests.support import fit_path
 
 N = 400
 LIKELIHOODS = ["normal", "bernoulli", "poisson", "negative_binomial"]
@@ -30,10 +31,6 @@ def strong(likelihood):
         "negative_binomial": lambda: rng.poisson(rng.gamma(3.0, np.exp(0.6 * eta + 1.0) / 3.0)),
     }[likelihood]()
     return X, y
-
-
-def fit(data, likelihood, **settings):
-    return bs.fit("jeffreys_laplace", data, likelihood=likelihood, **({"draws": 0, "progressbar": False} | settings))
 
 
 def log_likelihood(likelihood, y, eta, theta):
@@ -91,7 +88,7 @@ def moments(evidence):
 def test_the_curvature_is_that_of_the_criterion(likelihood, given):
     """With lambda found, the prior's own curvature is part of it; with lambda given a Laplace prior has none."""
     X, y = strong(likelihood)
-    evidence = fit((X, y), likelihood, **given)["evidence"]
+    evidence = fit_path((X, y), likelihood=likelihood, **given)["evidence"]
     target = Target(likelihood, X, y, evidence, marginal="lam" not in given)
     assert target.k == 3
     says = "likelihood, lambda held" if given.get("lam") else "likelihood and marginal prior"
@@ -133,7 +130,7 @@ def first_correction(target, precision, h=1e-3):
 def test_moments_are_those_of_the_exact_posterior(likelihood):
     """Importance sampling; what a normal approximation leaves out is one part in n of a weight, and known."""
     X, y = strong(likelihood)
-    evidence = fit((X, y), likelihood)["evidence"]
+    evidence = fit_path((X, y), likelihood=likelihood)["evidence"]
     target = Target(likelihood, X, y, evidence)
     precision = target.curvature(target.mode)
     v, weights = sampled(target, precision)
@@ -154,7 +151,7 @@ def test_moments_are_those_of_the_exact_posterior(likelihood):
 def test_importance_weights_of_the_draws_are_tame(likelihood):
     """Of the marginal target over the density drawn from: nearly constant, and k-hat says so."""
     X, y = strong(likelihood)
-    tree = fit((X, y), likelihood, draws=500, chains=4, random_seed=4)
+    tree = fit_path((X, y), likelihood=likelihood, draws=500, chains=4, random_seed=4)
     ratio = (tree["sample_stats"]["log_p_marginal"] - tree["sample_stats"]["log_q"]).to_numpy().ravel()
     _, k = array_stats.psislw(-(ratio - ratio.max()))
     assert k < 0.7
@@ -174,7 +171,7 @@ def test_importance_weights_of_the_draws_are_tame(likelihood):
 def test_nuts_of_the_proper_neighbour_agrees(likelihood):
     """Every column is in, so N is the number of columns for both; lambda's bounds are far outside where it lies."""
     X, y = strong(likelihood)
-    evidence = fit((X, y), likelihood)["evidence"]
+    evidence = fit_path((X, y), likelihood=likelihood)["evidence"]
     settings = {"draws": 1000, "chains": 4, "random_seed": 8, "progressbar": False, "sample_kwargs": {"cores": 1}}
     tree = bs.fit(
         "jeffreys_laplace",

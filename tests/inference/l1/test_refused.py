@@ -1,7 +1,7 @@
 """What `jeffreys_laplace` and its methods cannot do: one clear sentence. And models of the user's own."""
 
-import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pymc as pm
@@ -10,6 +10,8 @@ from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
 from bayes_sparse.models import Declared
+from tests.support import fit_path
+from tests.support import refused as refused_with
 
 RNG = np.random.default_rng(3)
 N = 80
@@ -18,24 +20,12 @@ ETA = X @ np.array([1.5, -1.0, 0.5, 0.0])
 Y = ETA + 0.4 * RNG.standard_normal(N)
 CLASS = (ETA + RNG.logistic(size=N) > 0).astype(int)
 COUNTS = RNG.poisson(np.exp(0.5 * ETA + 1.0))
+refused = partial(refused_with, kind=(TypeError, ValueError))
 METHODS = ["reweighted", "coordinate_descent", "fuzzy", "cv"]
 
 
 def fit(data=(X, Y), **settings):
-    return bs.fit("jeffreys_laplace", data, **({"draws": 0, "progressbar": False} | settings))
-
-
-def refused(call, *mentions, kind=(TypeError, ValueError)):
-    """One sentence that says what is wrong and holds the mentions."""
-    with pytest.raises(kind) as error:
-        call()
-    message = re.sub(r" Did you mean '[^']+'\?$", "", str(error.value))
-    assert "\n" not in message
-    assert message.endswith("."), message
-    assert not re.search(r"[.!?] [A-Z]", message), f"more than one sentence: {message}"
-    assert 20 < len(message) < 400
-    for mention in mentions:
-        assert mention in message, f"{mention!r} is not in {message!r}"
+    return fit_path(data, **settings)
 
 
 @pytest.mark.parametrize("method", [*METHODS, "nuts"])

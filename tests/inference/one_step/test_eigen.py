@@ -15,6 +15,8 @@ from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.surfaces import Linear
 
+pytestmark = pytest.mark.quick
+
 SIGMA, NU = 0.7, 4.0
 FIXED = {0: np.empty(0), 1: np.array([0.04]), 2: np.array([0.04, 0.3])}
 

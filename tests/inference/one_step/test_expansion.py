@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
-from scipy.special import expit
 
 from bayes_sparse.inference.one_step.eigen import eigen_coordinates
 from bayes_sparse.inference.one_step.expansion import check_expansion, evidence_ridge, expand
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.surfaces import Linear
+from tests.support import NU, bernoulli, quiet, student_t, target
 
-from .pointwise import BIAS_PRECISION, NU, bernoulli, quiet, student_t
+BIAS_PRECISION = 0.01
 
 
 def make(name, n=60, M=4, seed=0, noise=0.5):
@@ -20,11 +20,7 @@ def make(name, n=60, M=4, seed=0, noise=0.5):
     rng = np.random.default_rng(seed)
     Phi = np.column_stack([2 * rng.standard_normal((n, M)), np.ones(n)])
     eta = Phi @ np.append(rng.standard_normal(M), 0.5)
-    y = {
-        "bernoulli": lambda: (rng.random(n) < expit(eta)).astype(float),
-        "normal": lambda: eta + noise * rng.standard_normal(n),
-        "student_t": lambda: eta + 4 * rng.standard_t(1.5, n),
-    }[name]()
+    y = target(name, eta, rng, noise=4.0 if name == "student_t" else noise)
     problem = Problem(
         design=Design(Phi[:, :M], extra=Phi[:, M:]),
         y=y,

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
-from scipy.special import expit
 from scipy.stats import multivariate_normal, ortho_group
 
 from bayes_sparse.inference.priors import Gaussian, Laplace
@@ -16,9 +15,9 @@ from bayes_sparse.methods.revm import REVM
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.surfaces import Linear
+from tests.support import bernoulli, quiet, student_t, target
 
-from .pointwise import BIAS_PRECISION, bernoulli, quiet, student_t
-
+BIAS_PRECISION = 0.01
 PRIORS = {"gaussian": Gaussian(), "laplace": Laplace()}
 
 
@@ -30,11 +29,7 @@ def make(name, n=50, M=5, seed=0, effect=1.0, noise=0.7):
     rng = np.random.default_rng(seed)
     Phi = rng.standard_normal((n, M)) * rng.uniform(0.3, 1, M) * 0.9 ** np.arange(M)
     eta = 0.4 + effect * Phi[:, : (M + 1) // 2].sum(axis=1)
-    y = {
-        "bernoulli": lambda: (rng.random(n) < expit(eta)).astype(float),
-        "normal": lambda: eta + noise * rng.standard_normal(n),
-        "student_t": lambda: eta + noise * rng.standard_t(1.5, n),
-    }[name]()
+    y = target(name, eta, rng, noise)
     problem = Problem(
         design=Design(Phi, extra=np.ones((n, 1))),
         y=y,

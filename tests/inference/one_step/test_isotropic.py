@@ -12,12 +12,9 @@ from bayes_sparse.inference.one_step.expansion import evidence_ridge
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.surfaces import Linear
+from tests.support import bernoulli, quiet
 
 FINE = 2e-3  # the search stops when the logarithm of the ridge is known to 1e-3
-
-
-def quiet(*_):
-    """Progress that nobody follows."""
 
 
 def normal_surface(n=40, M=6, *, kept=0, bias=True, wide=300.0, weights=None, seed=0, decay=1.0):
@@ -133,11 +130,6 @@ def test_a_weight_of_two_counts_a_row_twice():
     truth = best(evidence, [0.0, 0.0])
     assert_allclose([np.log(found.precision), found.theta[0]], truth, atol=FINE)
     assert_allclose(found.log_evidence, evidence(np.log(found.precision), found.theta[0]), rtol=1e-8)
-
-
-def bernoulli(y, eta, _):
-    p = expit(eta)
-    return y * eta - np.logaddexp(0, eta), y - p, -p * (1 - p), np.empty(0)
 
 
 def student_t(y, eta, theta):

@@ -13,6 +13,8 @@ import bayes_sparse as bs
 from .by_hand import Hand, agrees, at_mode, counts, logistic
 from .systems import BARE, BINARY, ETA, RNG, SMALL, SYSTEMS, TARGETS, N, Z, fit
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("system", ["GREVM", "LREVM"])
 @pytest.mark.parametrize("n", [N, 3], ids=["n > M", "n < M"])

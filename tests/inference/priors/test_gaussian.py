@@ -15,6 +15,8 @@ from bayes_sparse.common.registry import lookup, options
 from bayes_sparse.inference.priors import Gaussian
 from bayes_sparse.inference.priors.gaussian import excess
 
+pytestmark = pytest.mark.quick
+
 EPS = np.finfo(float).eps
 PRIOR = Gaussian()
 
@@ -26,7 +28,7 @@ def cases():
 
 
 def test_the_folder_is_the_registry():
-    assert options("bayes_sparse.inference.priors") == ["gaussian", "laplace"]
+    assert {"gaussian", "laplace"} <= set(options("bayes_sparse.inference.priors"))
     for name in options("bayes_sparse.inference.priors"):
         assert lookup("bayes_sparse.inference.priors", name, "prior")().name == name
 

@@ -12,6 +12,8 @@ from bayes_sparse.inputs.pm_model import variables as nuisance
 from .against_pymc import check
 from .user_models import BINARY, COUNT, EXPOSURE, N, P, X, normal, sparse_weights, with_likelihood
 
+pytestmark = pytest.mark.quick
+
 
 def test_dims_and_coords():
     with pm.Model(coords={"feature": list("abcd"), "obs": np.arange(N) + 100}) as model:

@@ -12,10 +12,6 @@ NONE = np.empty(0)
 BIAS = 0.01
 
 
-def quiet(*_):
-    """Progress that nobody follows."""
-
-
 @dataclass(frozen=True)
 class Case:
     """A problem, and its columns written out for arithmetic by hand."""

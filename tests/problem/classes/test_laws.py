@@ -15,8 +15,9 @@ from bayes_sparse.problem.classes import ClassDesign, ClassProblem
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.gaussian import Woodbury
 from bayes_sparse.problem.problem import Problem
+from tests.support import quiet
 
-from .problems import NONE, case, make, quiet
+from .problems import NONE, case, make
 
 few = settings(max_examples=6)
 seeds = st.integers(0, 2**32 - 1)

@@ -12,8 +12,9 @@ from bayes_sparse.inference.approximations import LaplaceApproximation, approxim
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.sequential import Sequential, addition_gain
+from tests.support import quiet
 
-from .problems import NONE, case, draw_classes, make, quiet
+from .problems import NONE, case, draw_classes, make
 
 SHAPES = {"plain": (40, 4), "separable": (30, 3), "collinear": (40, 4), "wide": (15, 12), "few of a class": (40, 4)}
 

@@ -12,6 +12,8 @@ from bayes_sparse.problem.gaussian import Dual, Primal, Woodbury
 
 from .problems import NONE, case, make
 
+pytestmark = pytest.mark.quick
+
 SHAPES = {
     "narrow blocks": {"kind": "shared", "n": 20, "M": 12},
     "wide blocks": {"kind": "own", "n": 10, "widths": [30, 25, 11]},

@@ -12,6 +12,8 @@ from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.surfaces import Linear
 
+pytestmark = pytest.mark.quick
+
 SIGMA, NU, SIZE = 0.7, 4.0, 3.0
 THETA = {"normal": [np.log(SIGMA)], "student_t": [np.log(SIGMA)], "negative_binomial": [np.log(SIZE)]}
 LIKELIHOODS = {

@@ -14,6 +14,8 @@ from bayes_sparse.problem import design as design_module
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.surfaces import Softmax
 
+pytestmark = pytest.mark.quick
+
 C, NONE = 3, np.empty(0)
 
 

@@ -9,6 +9,8 @@ from bayes_sparse.results.comparison import compare
 
 from .by_hand import approximate, normal_values, sampled
 
+pytestmark = pytest.mark.quick
+
 COLUMNS = [f"x{j}" for j in range(12)]
 
 

@@ -14,6 +14,8 @@ from bayes_sparse.results.comparison.held_out import held_out_rows, log_scores
 
 from .by_hand import approximate, normal_values, sampled
 
+pytestmark = pytest.mark.quick
+
 X = np.random.default_rng(0).standard_normal((80, 3))
 NEW = np.random.default_rng(1).standard_normal((15, 3))
 

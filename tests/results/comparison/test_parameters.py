@@ -13,6 +13,8 @@ from bayes_sparse.results.comparison.marginals import overlap, wasserstein
 
 from .by_hand import approximate, normal_values, sampled
 
+pytestmark = pytest.mark.quick
+
 GRAIN = 2e-3  # of 4000 quantiles in place of a density
 
 

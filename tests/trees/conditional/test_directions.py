@@ -11,6 +11,8 @@ from bayes_sparse.trees.description import moments_of
 
 from .fits import OFFSET, TARGETS, WEIGHTS, X, Z, fitted, points, slopes
 
+pytestmark = pytest.mark.quick
+
 LAPLACE, GAUSSIAN = bs.models.LaplaceEigen(), bs.models.GaussianEigen()
 
 

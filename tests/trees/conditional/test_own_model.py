@@ -6,16 +6,14 @@ import numpy as np
 import pymc as pm
 import pytest
 from numpy.testing import assert_allclose
-from pytensor.compile.mode import Mode
 
 import bayes_sparse as bs
 from bayes_sparse.fitting.choices import choose_method, choose_model
 from bayes_sparse.fitting.families import Task, find
 from bayes_sparse.inputs.pm_model.declared import declared_problem
+from tests.support import UNCOMPILED
 
 from .fits import TARGETS, X, Z, points, slopes
-
-PLAIN = Mode(linker="py", optimizer="fast_run").excluding("fusion")
 
 
 def declared(likelihood):
@@ -41,7 +39,7 @@ def test_weights_about_their_prior_mean(likelihood, method):
     state, density = found.outcome.state, found.density
     alpha, kept = np.ones(3), state.index < 3
     alpha[state.index[kept]] = state.alpha[kept]
-    logp = pm.do(model, {"alpha": alpha, **labelled.unpack(state.theta)}).compile_logp(mode=PLAIN)
+    logp = pm.do(model, {"alpha": alpha, **labelled.unpack(state.theta)}).compile_logp(mode=UNCOMPILED)
     for x in points(density):
         w = np.full(3, 0.3)
         w[state.index[kept]] += x[kept]

@@ -10,6 +10,8 @@ import bayes_sparse as bs
 
 from .fits import TARGETS, WEIGHTS, X, Z, fitted, points, slopes, standardised_draws
 
+pytestmark = pytest.mark.quick
+
 
 def truth_of(found, likelihood, sd, weights=1.0):
     """Laplace on the weights that are priced, a normal or flat bias, the nuisance parameter as it comes."""
