@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable
 from difflib import get_close_matches
 from types import ModuleType
@@ -24,10 +25,13 @@ def options(package: str) -> list[str]:
 
 def lookup(package: str, name: str, kind: str, more: str = "") -> Any:
     """The choice in the file ``name`` of a package's folder; ``more`` is said of other ways where there is none."""
-    known = options(package)
-    if name not in known:
-        raise ValueError(f"There is no {kind} {name!r}; there are {', '.join(known)}{more}.{did_you_mean(name, known)}")
-    module = importlib.import_module(f"{package}.{name}")
+    module = sys.modules.get(f"{package}.{name}")
+    if module is None or name.startswith("_"):  # else it was found before: looking into a folder takes its time
+        known = options(package)
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise ValueError(f"There is no {kind} {name!r}; there are {', '.join(known)}{more}.{hint}")
+        module = importlib.import_module(f"{package}.{name}")
     choice = getattr(module, module.__all__[0])
     if module.__all__[0] == name:  # importing a file makes it an attribute of its package, in the place of the choice
         setattr(importlib.import_module(package), name, choice)
