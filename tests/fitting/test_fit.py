@@ -255,3 +255,66 @@ def test_plain_nuts_says_which_prior_stands_in(messages, monkeypatch):
     with pytest.raises(Stop):
         bs.fit("ard_gaussian", (X, Y), method="nuts", hyper=(1.0, 1.0))
     assert messages == []
+
+
+@pytest.mark.parametrize(
+    ("by_name", "on_objects"),
+    [
+        ({"hyper": (1.0, 0.1)}, {"model": bs.models.ARDGaussian(hyper=(1.0, 0.1))}),
+        ({"method": "mackay", "smoothness": 0}, {"method": bs.methods.MacKay(smoothness=0)}),
+        ({"method": "em", "max_iterations": 3}, {"method": bs.methods.EM(max_iterations=3)}),
+        ({"method": "mackay", "approximation": "laplace"}, {"method": bs.methods.MacKay(approximation="laplace")}),
+        ({"method": "revm", "prior": "laplace"}, {"method": bs.methods.REVM(prior="laplace")}),
+    ],
+    ids=["hyper", "smoothness", "max_iterations", "approximation", "prior"],
+)
+@pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
+def test_settings_by_name_are_those_of_the_objects(by_name, on_objects):
+    first, second = (
+        bs.fit(data=(X, Y), draws=0, **({"model": "ard_gaussian"} | asked)) for asked in (by_name, on_objects)
+    )
+    xr.testing.assert_equal(first["evidence"].to_dataset(), second["evidence"].to_dataset())
+
+
+def test_a_laplace_prior_of_the_method_is_the_laplace_model():
+    theirs, ours = (
+        bs.fit(model, (X, Y), method="revm", draws=0, **asked)["evidence"].to_dataset()
+        for model, asked in (("laplace_eigen", {}), ("ard_gaussian", {"prior": "laplace"}))
+    )
+    xr.testing.assert_equal(theirs, ours)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"), [("smothness", "smoothness"), ("hypr", "hyper"), ("weigths", "weights"), ("lamb", None)]
+)
+def test_a_misspelt_setting_is_met_with_the_right_one(wrong, meant):
+    with pytest.raises(TypeError, match=rf"nor the model has a setting '{wrong}'") as error:
+        bs.fit("ard_gaussian", (X, Y), **{wrong: 1})
+    assert str(error.value).endswith(f"Did you mean '{meant}'?") == (meant is not None)
+
+
+def test_settings_of_a_sampler_mean_nothing_to_an_evidence_method():
+    bs.fit("ard_gaussian", (X, Y), draws=0, sample_kwargs={"cores": 1})  # a ladder gives them to all its rungs
+    for name in ("hyper", "max_iterations", "tolerance", "sample_kwargs"):
+        bs.fit("ard_gaussian", (X, Y), draws=0, **{name: None})
+
+
+def test_the_price_reaches_the_fit_that_nuts_conditions_on():
+    asked = {"draws": 4, "chains": 1, "random_seed": 0, "progressbar": False}
+    tree = bs.fit(
+        "ard_gaussian", (X, Y), method="nuts", condition="alpha", sampler="pymc", tune=2, smoothness=1.25, **asked
+    )
+    alone = bs.fit("ard_gaussian", (X, Y), smoothness=1.25, draws=0)
+    np.testing.assert_array_equal(tree["evidence"]["alpha"], alone["evidence"]["alpha"])
+    assert alone["evidence"].attrs["smoothness"] == 1.25
+
+
+def test_the_grid_is_read_off_the_code():
+    models, methods = repr(bs.models), repr(bs.methods)
+    for name in ("ard_gaussian", "jeffreys_laplace", "Gamma(0.5, 0.005)", "any pm.Model of your own"):
+        assert name in models
+    for name in ("sequential", "l1_path", "smoothness", "condition='alpha'"):
+        assert name in methods
+    (row,) = [line for line in models.splitlines() if line.split()[:1] == ["laplace_eigen"]]
+    assert "revm" in row
+    assert "mackay" not in row
