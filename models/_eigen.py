@@ -12,12 +12,13 @@ import pytensor.tensor as pt
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.one_step.eigen import find_directions
 from bayes_sparse.inference.one_step.expansion import check_expansion
+from bayes_sparse.inputs.model import Centred
 from bayes_sparse.inputs.named_model import bias_sd, kept_precision, observe, standardised, weight_names
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.methods.revm import REVM
 from bayes_sparse.problem.labelled import LabelledProblem
 
-__all__ = ["declare_eigen", "directions_of"]
+__all__ = ["declare_eigen", "directions_of", "first_of"]
 
 
 def declare_eigen(data: Prepared, Q: FloatArray, wide: float | None, draw: Callable[[], Any]) -> pm.Model:
@@ -68,3 +69,8 @@ def directions_of(labelled: LabelledProblem, expansion: Any, most: int | None) -
     found = find_directions(labelled.surface, labelled.expansion_point(expansion), REVM().ridge, lambda *_: None)
     Q = found.eigen.Q[:most]
     return found.eigen.h[:most], Q if found.rotation is None else Q @ found.rotation
+
+
+def first_of(centred: Centred, count: int) -> Centred:
+    """What is said of each direction, for those that are declared."""
+    return centred if isinstance(centred, bool) or not np.ndim(centred) else centred[:count]

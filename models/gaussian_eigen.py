@@ -15,7 +15,7 @@ import pytensor.tensor as pt
 from bayes_sparse.common.types import Hyper
 from bayes_sparse.inputs.named_model import Centred, named_problem, scaled
 from bayes_sparse.inputs.prepare import Prepared
-from bayes_sparse.models._eigen import declare_eigen, directions_of
+from bayes_sparse.models._eigen import declare_eigen, directions_of, first_of
 from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["GaussianEigen"]
@@ -57,6 +57,6 @@ class GaussianEigen:
 
         def draw() -> Any:
             alpha = pm.Gamma("alpha", hyper[0], hyper[1] / h, dims="direction")
-            return scaled(pm.Normal, "u", 1.0 / pt.sqrt(alpha), "direction", centred)
+            return scaled(pm.Normal, "u", 1.0 / pt.sqrt(alpha), "direction", first_of(centred, len(h)))
 
         return declare_eigen(data, Q, self.bias_sd, draw)

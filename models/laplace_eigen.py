@@ -26,7 +26,7 @@ import pymc as pm
 from bayes_sparse.common.types import Hyper
 from bayes_sparse.inputs.named_model import Centred, named_problem, scaled
 from bayes_sparse.inputs.prepare import Prepared
-from bayes_sparse.models._eigen import declare_eigen, directions_of
+from bayes_sparse.models._eigen import declare_eigen, directions_of, first_of
 from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["LaplaceEigen"]
@@ -83,6 +83,6 @@ class LaplaceEigen:
 
         def draw() -> Any:
             alpha = pm.Gamma("alpha", hyper[0], hyper[1] / np.sqrt(h), dims="direction")
-            return scaled(pm.Laplace, "u", 2.0 / alpha, "direction", centred)
+            return scaled(pm.Laplace, "u", 2.0 / alpha, "direction", first_of(centred, len(h)))
 
         return declare_eigen(data, Q, self.bias_sd, draw)

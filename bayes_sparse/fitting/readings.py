@@ -39,8 +39,8 @@ class Reading(Protocol):
     """What evidence methods fit, and the declaration that NUTS samples."""
 
     @property
-    def may_start_cold(self) -> bool:
-        """NUTS samples the declaration even where no evidence method can fit it."""
+    def own(self) -> bool:
+        """Whether the declaration is the user's, which NUTS samples as it stands."""
 
     @property
     def labelled(self) -> LabelledProblem:
@@ -67,7 +67,7 @@ class NamedReading:
     model: NamedModel
     prepared: Prepared
 
-    may_start_cold: bool = False
+    own: bool = False
 
     @cached_property
     def labelled(self) -> LabelledProblem:
@@ -122,7 +122,7 @@ class OwnReading:
     hyper: Hyper | None = None
     any_surface: bool = False
 
-    may_start_cold: bool = True
+    own: bool = True
     likelihood_name: str = "auto"
 
     @cached_property

@@ -177,3 +177,22 @@ def test_a_log_likelihood_too_large_to_store(monkeypatch, messages, uncompiled):
 def test_a_start_that_is_no_evidence_method():
     with pytest.raises(ValueError, match="`start` is a method that fits by evidence"):
         sampled(start="nuts")
+
+
+@pytest.mark.parametrize("model", ["gaussian_eigen", "laplace_eigen"])
+def test_the_first_directions_alone_started_at_a_fit_of_all(uncompiled, model):
+    tree = bs.fit(model, (X, Y), method="nuts", directions=1, draws=4, chains=1, tune=3, sampler="pymc", random_seed=0)
+    assert tree["posterior"].sizes["direction"] == 1
+    assert tree["posterior"].attrs["start"] == "revm"
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_laplace_weights_of_one_scale_are_declared_as_they_are(uncompiled, warm, monkeypatch):
+    seen = []
+    declare = bs.models.JeffreysLaplace.declare
+    monkeypatch.setattr(
+        bs.models.JeffreysLaplace, "declare", lambda *a, centred, **k: (seen.append(centred), declare(*a, **k))[1]
+    )
+    asked = {"draws": 4, "chains": 1, "tune": 3, "sampler": "pymc", "random_seed": 0, "warm": warm}
+    bs.fit("jeffreys_laplace", (X, Y), method="nuts", progressbar=False, **asked)
+    assert seen == [True]

@@ -143,7 +143,7 @@ def sample_whole(
     """Sample everything under a proper hyper-prior, from where a method ends, or cold."""
     started = time.perf_counter()
     found = None if start is None else _near(reading, model, start, hyper)
-    centred = _centred(reading, method, found)
+    centred = _centred(reading, model, method, found)
     declaration = reading.declaration(hyper, centred)
     sampled, *evaluations = sample_model(
         declaration, None if found is None else start_of(found, declaration, centred), sampling
@@ -156,7 +156,7 @@ def sample_whole(
         "versions": versions(),
         "seconds": time.perf_counter() - started,
     }
-    return reading.laid_out(sampled, told if reading.may_start_cold else {**told, "hyper": list(hyper or ())})
+    return reading.laid_out(sampled, told if reading.own else {**told, "hyper": list(hyper or ())})
 
 
 def start_of(found: Found[Any], declaration: pm.Model, centred: Centred = False) -> Start:
@@ -172,20 +172,22 @@ def _near(reading: Reading, model: Model, start: Method, hyper: Hyper | None) ->
             task = family_of(start).before_nuts(Task(reading.labelled, model, start, hyper))
             return find(task, False)
     except ValueError as refused:
-        if not reading.may_start_cold:
+        if not reading.own:  # NUTS takes models of the user's that no evidence method can
             raise
         _log.info("NUTS starts cold, because no evidence method fits this model: %s", refused)
         return None
 
 
-def _centred(reading: Reading, method: NUTS, found: Found[Any] | None) -> Centred:
+def _centred(reading: Reading, model: Model, method: NUTS, found: Found[Any] | None) -> Centred:
     """Which weights are declared as they are: those about which the data say more than the hyper-prior does.
 
     Elsewhere a weight may be small together with its scale, and the funnel that this makes is gone in units of the
     scale.
     """
-    if reading.may_start_cold:  # the user's model is as it is
+    if reading.own:
         return False
     if method.centred != "auto":
         return method.centred is True
-    return False if found is None else found.informed()
+    if found is None:
+        return model.prior == "jeffreys"  # one scale for all weights is known well enough
+    return found.informed()
