@@ -50,7 +50,7 @@ def assert_one_sentence(message, *mentions):
     """
     sentence = re.sub(r" Did you mean '[^']+'\?$", "", message)
     assert "\n" not in sentence
-    assert re.match(r"[A-Z\d`'(]|[a-z_]+[= ]", sentence), sentence
+    assert re.match(r"[A-Z\d`'(]|[a-z_]+[= (]", sentence), sentence
     assert sentence.endswith("."), sentence
     assert not re.search(r"[.!?] [A-Z]", sentence), f"more than one sentence: {sentence}"
     assert 20 < len(sentence) < 400
