@@ -10,11 +10,11 @@ import pymc as pm
 
 from bayes_sparse.common import registry
 from bayes_sparse.common.types import Hyper
-from bayes_sparse.fitting.families import family_of
+from bayes_sparse.fitting.families import rules_of
 from bayes_sparse.inference.method import EvidenceMethod, Method
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.likelihoods import Likelihood
-from bayes_sparse.inputs.model import Model, NamedModel
+from bayes_sparse.inputs.model import Model
 from bayes_sparse.inputs.pm_model.declared import Declared
 from bayes_sparse.methods.nuts import NUTS
 
@@ -65,21 +65,14 @@ def choose_model(model: str | Model | pm.Model) -> Model:
     """The model object behind a name, an object or a `pm.Model`."""
     if isinstance(model, pm.Model):
         return Declared(model)
-    if isinstance(model, Declared):
-        known = [*registry.options(_PRIORS), "jeffreys"]
-        if model.prior not in known:
-            raise ValueError(
-                f"There is no prior {model.prior!r} for a model of your own; there are {', '.join(known)}."
-                f"{registry.did_you_mean(model.prior, known)}"
-            )
-        return model
     chosen: Any = registry.lookup(_MODELS, model, "model")() if isinstance(model, str) else model
-    if isinstance(chosen, type) or not isinstance(chosen, NamedModel):
+    if isinstance(chosen, type) or not isinstance(chosen, Model):
         raise TypeError(
             f"The model must be a name ({', '.join(registry.options(_MODELS))}), an object of "
             f"bayes_sparse.models or a pm.Model, not {chosen!r}."
         )
-    return chosen
+    made: Model = chosen
+    return made
 
 
 def choose_method(
@@ -127,52 +120,44 @@ def hyper_in_force(model: Model, method: Method, *, kernel: bool) -> Hyper | Non
     Kernels on the rows have the flat one: of them a proper prior would keep most, for neighbours say the same, and none
     of them is missed.
     """
-    if model.hyper is not None or kernel or not family_of(method).uses_default(method):
+    if model.hyper is not None or kernel or not rules_of(method).uses_default(method):
         return model.hyper
     return model.default_hyper
 
 
 def check_method(method: Method, model: Model) -> None:
     """Refuse a method that cannot fit the model, or cannot use the hyper-prior."""
-    if isinstance(method, NUTS):
-        _check_proper(method, model)
-        return
-    if model.hyper is not None and model.prior == "jeffreys":
+    rules = rules_of(method)
+    if model.hyper is not None and model.prior == "jeffreys" and not rules.samples:
         raise ValueError(_WITHOUT_PRECISIONS)
     check_fits(method, model)
     if model.hyper is not None:
-        family_of(method).check_hyper(method, model.hyper)
+        rules.check_hyper(method, model, model.hyper)
 
 
 def check_fits(method: Method, model: Model) -> None:
     """Refuse a method that does not know the model's prior or its coordinates."""
-    family = family_of(method)
-    if not family.fits(method, model):
-        finds = family.finds.format(" or ".join(method.priors or registry.options(_PRIORS)))
-        where = " on eigen-coordinates" if model.coordinates == "eigen" else ""
-        raise ValueError(
-            f"The method {registry.name_of(method)!r} finds {finds}; a {model.prior} prior{where} is fitted by "
-            f"method={', '.join(map(repr, methods_for(model)))}, or sampled by method='nuts'."
-        )
+    rules = rules_of(method)
+    if rules.fits(method, model):
+        return
+    able = methods_for(model)
+    if not able:
+        known = [*registry.options(_PRIORS), "jeffreys"]
+        hint = registry.did_you_mean(model.prior, known)
+        raise ValueError(f"There is no prior {model.prior!r}; there are {', '.join(known)}.{hint}")
+    finds = rules.finds.format(" or ".join(method.priors or registry.options(_PRIORS)))
+    where = " on eigen-coordinates" if model.coordinates == "eigen" else ""
+    raise ValueError(
+        f"The method {registry.name_of(method)!r} finds {finds}; a {model.prior} prior{where} is fitted by "
+        f"method={', '.join(map(repr, able))}, or sampled by method='nuts'."
+    )
 
 
 def methods_for(model: Model) -> list[str]:
     """Names of the methods that fit a model."""
     made = {name: registry.lookup(_METHODS, name, "method")() for name in registry.options(_METHODS)}
-    evidence = {name: method for name, method in made.items() if not isinstance(method, NUTS)}
-    return [name for name, method in evidence.items() if family_of(method).fits(method, model)]
-
-
-def _check_proper(method: NUTS, model: Model) -> None:
-    hyper = model.hyper
-    if hyper is None or method.condition or (hyper[0] > 0 and hyper[1] > 0):
-        return
-    assert model.proper_hyper is not None
-    a, b = model.proper_hyper
-    raise ValueError(
-        f"hyper={hyper} is an improper prior: the posterior under NUTS would be improper too; a proper "
-        f"neighbour is hyper=({a:g}, {b:g})."
-    )
+    rules = {name: rules_of(method) for name, method in made.items()}
+    return [name for name, own in rules.items() if not own.samples and own.fits(made[name], model)]
 
 
 def checked_hyper(hyper: Any) -> Hyper | None:
@@ -191,7 +176,7 @@ def checked_hyper(hyper: Any) -> Hyper | None:
 def _with_settings(model: Model, method: Method, given: dict[str, Any]) -> tuple[Model, Method]:
     """Model and method with the settings given by name."""
     of_method, own = _settings_of(method), _settings_of(model)
-    given = _without_others(method, given)
+    given = rules_of(method).own_settings(given)
     unknown = [name for name in given if name not in of_method | own]
     if unknown:
         raise TypeError(
@@ -206,25 +191,9 @@ def _with_settings(model: Model, method: Method, given: dict[str, Any]) -> tuple
 _OF_FIT = ("method", "target", "likelihood", "basis", "keep", "weights", "offset", "draws", "chains", "random_seed")
 
 
-def _without_others(method: Method, given: dict[str, Any]) -> dict[str, Any]:
-    """Settings less those that mean something to other methods only, and do no harm here; refused if they do."""
-    known, given = _settings_of(method), dict(given)
-    if "sample_kwargs" not in known:
-        given.pop("sample_kwargs", None)  # of a sampler; a ladder hands them to all its rungs
-    if "smoothness" in given and "smoothness" not in known:
-        smoothness = given.pop("smoothness")
-        if smoothness not in ("auto", 0) and not isinstance(method, NUTS):
-            raise ValueError(
-                "A Laplace prior of common scale has no price a degree of freedom: leave out `smoothness`."
-            )
-    if isinstance(method, NUTS) and _OF_A_SEARCH & set(given):
-        raise ValueError("NUTS has draws and chains, not iterations: leave out max_iterations and tolerance.")
-    return given
-
-
 def _settings_of(choice: Model | Method) -> set[str]:
-    """Names of the settings of a model or method; what a `Declared` is made of is none."""
-    return {field.name for field in fields(choice)} - ({"model", "weights"} if isinstance(choice, Declared) else set())
+    """Names of the settings of a model or method."""
+    return {field.name for field in fields(choice) if field.metadata.get("setting", True)}
 
 
 def _divided(given: dict[str, Any], names: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:

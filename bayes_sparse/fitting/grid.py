@@ -8,8 +8,7 @@ from typing import Any
 
 from bayes_sparse.common import registry
 from bayes_sparse.fitting.choices import methods_for
-from bayes_sparse.fitting.families import family_of
-from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.fitting.families import rules_of
 
 __all__ = ["methods_grid", "models_grid"]
 
@@ -31,11 +30,8 @@ def methods_grid() -> str:
     rows = [("method", "family", "finds", "settings")]
     for name in registry.options("bayes_sparse.methods"):
         method = registry.lookup("bayes_sparse.methods", name, "method")()
-        if isinstance(method, NUTS):
-            finds = "draws of the whole declaration; with condition='alpha' of its weights"
-        else:
-            priors = method.priors or registry.options("bayes_sparse.inference.priors")
-            finds = family_of(method).finds.format(" or ".join(priors))
+        priors = method.priors or registry.options("bayes_sparse.inference.priors")
+        finds = rules_of(method).finds.format(" or ".join(priors))
         rows.append((name, method.family, finds, _settings(method)))
     return "Methods for bs.fit(model, data, method=...):\n" + _table(rows)
 

@@ -32,6 +32,7 @@ class Handed:
     offset: Any = None
 
 
+@runtime_checkable
 class Model(Protocol):
     """What is said of every model before its data are looked at.
 

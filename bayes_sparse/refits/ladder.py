@@ -23,7 +23,7 @@ import xarray as xr
 
 from bayes_sparse.common.types import Hyper
 from bayes_sparse.fitting.choices import checked_hyper, choose_method, choose_model
-from bayes_sparse.fitting.families import family_of
+from bayes_sparse.fitting.families import rules_of
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inputs import basis as bases
@@ -136,7 +136,7 @@ def _described(model: Model) -> str:
 def _usable(model: Model, method: str | Method, hyper: Hyper | None, arguments: dict[str, Any]) -> Hyper | None:
     """The hyper-prior for a method that can use one, None for one that finds its own alpha*."""
     chosen = choose_method(method, model, hyper, arguments.get("likelihood", "auto"))
-    return hyper if family_of(chosen).uses_hyper(chosen) else None
+    return hyper if rules_of(chosen).uses_hyper(chosen) else None
 
 
 def _known(basis: Any, done: dict[str, xr.DataTree]) -> Any:

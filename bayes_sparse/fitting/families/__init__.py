@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from bayes_sparse.fitting.families._family import Family, Found, Task, family_of, find
+from bayes_sparse.fitting.families._family import Family, Found, Rules, Task, family_of, find, rules_of
 
-__all__ = ["Family", "Found", "Task", "family_of", "find"]
+__all__ = ["Family", "Found", "Rules", "Task", "family_of", "find", "rules_of"]

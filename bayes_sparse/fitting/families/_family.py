@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 import xarray as xr
@@ -24,7 +24,19 @@ from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.description import Description
 from bayes_sparse.trees.write import fit_tree, with_width
 
-__all__ = ["Family", "Found", "Task", "family_of", "find", "needs_flat", "unpriced", "wrong_kind"]
+__all__ = [
+    "Family",
+    "Found",
+    "Rules",
+    "Task",
+    "family_of",
+    "find",
+    "needs_flat",
+    "rules_of",
+    "unpriced",
+    "without_sampler",
+    "wrong_kind",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,22 +67,19 @@ class Ended(Protocol):
         """What the method handed back."""
 
 
-class Family[End: Ended](Protocol):
-    """Methods that are given the same and hand back the same; ``End`` is what `run` gives.
+class Rules(Protocol):
+    """What a family says of a choice before anything is fitted.
 
     Attributes
     ----------
     finds : str
         What its methods find, with a place for the name of the prior.
-    any_surface : bool
-        Its methods take a likelihood without a linear predictor.
-    folds_duplicates : bool
-        Columns that are the same are made one, instead of being left to the search.
+    samples : bool
+        Its methods sample a declaration instead of finding hyper-parameters.
     """
 
     finds: ClassVar[str]
-    any_surface: ClassVar[bool]
-    folds_duplicates: ClassVar[bool]
+    samples: ClassVar[bool]
 
     def fits(self, method: Method, model: Model) -> bool:
         """Whether a method knows the model's prior and its coordinates."""
@@ -81,8 +90,26 @@ class Family[End: Ended](Protocol):
     def uses_default(self, method: Method) -> bool:
         """Whether the model's own hyper-prior is in force where none is given."""
 
-    def check_hyper(self, method: Method, hyper: Hyper) -> None:
+    def check_hyper(self, method: Method, model: Model, hyper: Hyper) -> None:
         """Refuse a hyper-prior that was asked for and cannot be used."""
+
+    def own_settings(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Settings less those that mean something to other families only, and do no harm here; refused if they do."""
+
+
+class Family[End: Ended](Rules, Protocol):
+    """Methods that are given the same and hand back the same; ``End`` is what `run` gives.
+
+    Attributes
+    ----------
+    any_surface : bool
+        Its methods take a likelihood without a linear predictor.
+    folds_duplicates : bool
+        Columns that are the same are made one, instead of being left to the search.
+    """
+
+    any_surface: ClassVar[bool]
+    folds_duplicates: ClassVar[bool]
 
     def run(self, task: Task, report: Report) -> End:
         """Run the method."""
@@ -173,10 +200,16 @@ class Found[End: Ended]:
         return tree if self.tried is None else with_width(tree, self.tried)
 
 
+def rules_of(method: Method) -> Rules:
+    """What the family of a method says of choices."""
+    rules: Rules = registry.lookup(__name__.rpartition(".")[0], method.family, "family of methods")()
+    return rules
+
+
 def family_of(method: Method) -> Family[Any]:
-    """The family that a method says it is of."""
-    family: Family[Any] = registry.lookup(__name__.rpartition(".")[0], method.family, "family of methods")()
-    return family
+    """The family that a method says it is of, where that finds hyper-parameters."""
+    family: Any = rules_of(method)
+    return cast("Family[Any]", family)
 
 
 def find(task: Task, progressbar: bool, tried: WidthSearch | None = None) -> Found[Any]:
@@ -219,3 +252,8 @@ def unpriced(task: Task) -> Task:
     """The same without a price a degree of freedom, and without a hyper-prior that the method cannot use."""
     method: Method = replace(task.method, smoothness=0.0)
     return replace(task, method=method, hyper=task.hyper if family_of(method).uses_hyper(method) else None)
+
+
+def without_sampler(given: dict[str, Any]) -> dict[str, Any]:
+    """Settings less those of a sampler, which a ladder hands to all its rungs."""
+    return {name: value for name, value in given.items() if name != "sample_kwargs"}

@@ -12,7 +12,7 @@ from bayes_sparse.common import registry
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.warnings import tell
-from bayes_sparse.fitting.families._family import Task, needs_flat, unpriced, wrong_kind
+from bayes_sparse.fitting.families._family import Task, needs_flat, unpriced, without_sampler, wrong_kind
 from bayes_sparse.fitting.nuts.start import Start, log_gamma_sd, nuisance_values, places_of, start_at
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome
@@ -46,6 +46,7 @@ class EvidenceFamily:
     """Sees a problem and an approximation of its likelihood; ends at a normal posterior."""
 
     finds: ClassVar[str] = "the precisions of a {} prior on the weights themselves"
+    samples: ClassVar[bool] = False
     any_surface: ClassVar[bool] = False
     folds_duplicates: ClassVar[bool] = False
 
@@ -61,7 +62,7 @@ class EvidenceFamily:
         """Machines glued together from binary ones have the flat one."""
         return self.uses_hyper(method) and _own(method).link == "softmax"
 
-    def check_hyper(self, method: Method, hyper: Hyper) -> None:
+    def check_hyper(self, method: Method, model: Model, hyper: Hyper) -> None:
         """Refuse what drives every precision to infinity, or what the method cannot use."""
         a, b = hyper
         if a > 0 and b == 0:
@@ -70,6 +71,10 @@ class EvidenceFamily:
             )
         if b > 0 and _own(method).needs_flat_hyper:
             raise ValueError(needs_flat(method, hyper, "use method='mackay' or 'em'"))
+
+    def own_settings(self, given: dict[str, Any]) -> dict[str, Any]:
+        """All but those of a sampler."""
+        return without_sampler(given)
 
     def run(self, task: Task, report: Report) -> Maximised:
         """Maximise, at the first price that leaves enough of the data."""

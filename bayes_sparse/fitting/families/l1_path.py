@@ -12,7 +12,7 @@ from bayes_sparse.common import registry
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.warnings import tell
-from bayes_sparse.fitting.families._family import Task, wrong_kind
+from bayes_sparse.fitting.families._family import Task, without_sampler, wrong_kind
 from bayes_sparse.fitting.nuts.start import Start, nuisance_values, places_of, start_at
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Path
@@ -39,6 +39,7 @@ class L1PathFamily:
     """Sees the L1 path of a problem with one linear predictor."""
 
     finds: ClassVar[str] = "the common scale of Laplace priors on the weights"
+    samples: ClassVar[bool] = False
     any_surface: ClassVar[bool] = False
     folds_duplicates: ClassVar[bool] = True
 
@@ -54,12 +55,20 @@ class L1PathFamily:
         """There are no precisions."""
         return False
 
-    def check_hyper(self, method: Method, hyper: Hyper) -> None:
+    def check_hyper(self, method: Method, model: Model, hyper: Hyper) -> None:
         """Refuse any."""
         raise ValueError(
             "`hyper` is the Gamma prior of precisions, which this model has none of; leave it out "
             "(bounds=(lo, hi) confines lambda)."
         )
+
+    def own_settings(self, given: dict[str, Any]) -> dict[str, Any]:
+        """All but those of a sampler; a price a degree of freedom is refused unless it is none."""
+        if given.get("smoothness", 0) not in ("auto", 0):
+            raise ValueError(
+                "A Laplace prior of common scale has no price a degree of freedom: leave out `smoothness`."
+            )
+        return {name: value for name, value in without_sampler(given).items() if name != "smoothness"}
 
     def run(self, task: Task, report: Report) -> Chosen:
         """Fold columns that are the same, and choose a point of the path of the others."""

@@ -11,7 +11,7 @@ from bayes_sparse.common import registry
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.warnings import tell
-from bayes_sparse.fitting.families._family import Task, needs_flat, unpriced, wrong_kind
+from bayes_sparse.fitting.families._family import Task, needs_flat, unpriced, without_sampler, wrong_kind
 from bayes_sparse.fitting.families.evidence import prices, uses_up
 from bayes_sparse.fitting.nuts.start import Place, Start, nuisance_values, places_of, start_at
 from bayes_sparse.inference import priors
@@ -48,6 +48,7 @@ class OneStepFamily:
     """Sees the likelihood as a surface over weights, and a prior of one coordinate."""
 
     finds: ClassVar[str] = "the precisions of a {} prior on eigen-coordinates"
+    samples: ClassVar[bool] = False
     any_surface: ClassVar[bool] = True
     folds_duplicates: ClassVar[bool] = False
 
@@ -64,7 +65,7 @@ class OneStepFamily:
         """Each direction finds its own."""
         return False
 
-    def check_hyper(self, method: Method, hyper: Hyper) -> None:
+    def check_hyper(self, method: Method, model: Model, hyper: Hyper) -> None:
         """Refuse what drives every precision to infinity, and any other proper one."""
         if hyper[0] > 0 and hyper[1] == 0:
             raise ValueError(
@@ -72,6 +73,10 @@ class OneStepFamily:
             )
         if hyper[1] > 0:
             raise ValueError(needs_flat(method, hyper, "leave out `hyper`"))
+
+    def own_settings(self, given: dict[str, Any]) -> dict[str, Any]:
+        """All but those of a sampler."""
+        return without_sampler(given)
 
     def run(self, task: Task, report: Report) -> Weighed:
         """Expand, rotate, weigh."""

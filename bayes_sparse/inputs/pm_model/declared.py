@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from typing import Any, ClassVar
@@ -45,8 +45,8 @@ class Declared:
         Shape and rate of the Gamma prior on precisions that evidence methods take; None for a flat one.
     """
 
-    model: pm.Model
-    weights: str | tuple[str, ...] | None = None
+    model: pm.Model = field(metadata={"setting": False})
+    weights: str | tuple[str, ...] | None = field(default=None, metadata={"setting": False})
     prior: str = "gaussian"
     hyper: tuple[float, float] | None = None
 
