@@ -14,7 +14,15 @@ from scipy.sparse import csc_array, issparse
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.problem.sparse_design import Features, as_csc
 
-__all__ = ["array_parts", "frame_parts", "is_frame", "one_float_block", "side_by_side"]
+__all__ = [
+    "array_parts",
+    "frame_parts",
+    "in_the_order_of",
+    "is_frame",
+    "one_float_block",
+    "refuse_masked",
+    "side_by_side",
+]
 
 
 def is_frame(data: Any) -> bool:
@@ -51,6 +59,7 @@ def array_parts(X: Any) -> tuple[Features, list[str] | None, NDArray[Any], str]:
         if X.ndim == 2 and X.dims[1] in X.coords:
             names = [str(label) for label in X[X.dims[1]].to_numpy()]
         X = X.to_numpy()
+    refuse_masked(X, "X")
     matrix = np.asarray(X)
     if matrix.ndim == 1:
         matrix = matrix[:, None]
@@ -60,6 +69,33 @@ def array_parts(X: Any) -> tuple[Features, list[str] | None, NDArray[Any], str]:
         columns = names or [f"x{j}" for j in range(matrix.shape[1])]
         matrix = _matrix([matrix[:, j] for j in range(matrix.shape[1])], columns)
     return matrix, names, np.arange(len(matrix)) if rows is None else rows, dim
+
+
+def refuse_masked(values: Any, what: str) -> None:
+    """Refuse an array whose mask would be forgotten, and what it hides be taken for data."""
+    hidden = int(np.ma.count_masked(values)) if isinstance(values, np.ma.MaskedArray) else 0
+    if hidden:
+        raise ValueError(f"{what} is a masked array with {hidden} masked values: fill them in, or remove those rows.")
+
+
+def in_the_order_of(X: Any, y: Any) -> Any:
+    """Targets in the order of the rows of X, where both have the same labels in another order.
+
+    Where one of them has plain numbers as labels they are matched by place, as arrays are; labels that are neither the
+    same nor plain numbers are refused, since they cannot belong together.
+    """
+    if not (isinstance(X, pd.DataFrame) and isinstance(y, pd.Series | pd.DataFrame)) or X.index.equals(y.index):
+        return y
+    if len(X) == len(y) and X.index.is_unique and y.index.is_unique and X.index.isin(y.index).all():
+        return y.loc[X.index]
+    plain = any(index.equals(pd.RangeIndex(len(index))) for index in (X.index, y.index))
+    if len(X) == len(y) and not plain:
+        strange = X.index[~X.index.isin(y.index)]
+        shown = f"row {strange[0]!r} of X is not among those of y" if len(strange) else "some labels stand twice"
+        raise ValueError(
+            f"X and y have different row labels: {shown}; give both the same index, or y as an array to match by place."
+        )
+    return y
 
 
 def side_by_side(parts: list[Any], columns: list[str]) -> Features:

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.frames import array_parts, frame_parts, is_frame, one_float_block, side_by_side
+from bayes_sparse.inputs.frames import (
+    array_parts,
+    frame_parts,
+    in_the_order_of,
+    is_frame,
+    one_float_block,
+    refuse_masked,
+    side_by_side,
+)
 from bayes_sparse.problem.sparse_design import Features
 
 __all__ = [
@@ -130,6 +138,7 @@ def features_of(X: Any, columns: list[str]) -> tuple[Features, NDArray[Any], str
 
 def vector_of(values: Any, n: int, what: str, *, positive: bool = False) -> FloatArray:
     """A finite vector with one number an observation (weights, offset)."""
+    refuse_masked(values, f"`{what}`")
     out = np.asarray(values)
     if out.dtype.kind not in "fiub" or out.ndim > 1:
         raise ValueError(f"`{what}` must be one number an observation, got {out.dtype} of shape {out.shape}.")
@@ -179,6 +188,8 @@ def _from_pair(X: Any, y: Any, target: str | None) -> Table:
         columns = [f"x{j}" for j in range(matrix.shape[1])] if found is None else found
     if issparse(y):
         raise ValueError("The target must be a dense vector, not a sparse matrix: y.toarray().ravel() makes it one.")
+    refuse_masked(y, "The target")
+    y = in_the_order_of(X, y)
     values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]

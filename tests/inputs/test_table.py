@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 import bayes_sparse as bs
+from tests.support import refused
 
 pytestmark = pytest.mark.quick
 
@@ -226,3 +227,35 @@ def test_columns_named_by_numbers_can_be_named_by_numbers():
     tree = bs.fit("ard_gaussian", frame, target=4, keep=[1], draws=0)
     assert list(tree["evidence"]["basis"].to_numpy()) == ["0", "1", "2", "3"]
     assert bool(tree["evidence"]["relevant"].sel(basis="1"))
+
+
+def labelled_rows():
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(rng.standard_normal((30, 2)), columns=["a", "b"], index=[f"row {i}" for i in range(30)])
+    return X, pd.Series(2 * X["a"] + 0.1 * rng.standard_normal(30), name="t")
+
+
+def test_targets_with_the_labels_of_the_rows_in_another_order_are_put_in_theirs():
+    X, y = labelled_rows()
+    straight, shuffled = (bs.fit("ard_gaussian", (X, t), draws=0) for t in (y, y.sample(frac=1.0, random_state=0)))
+    xr.testing.assert_identical(straight["observed_data"].to_dataset(), shuffled["observed_data"].to_dataset())
+    np.testing.assert_array_equal(straight["evidence"]["mean"], shuffled["evidence"]["mean"])
+    by_place = bs.fit("ard_gaussian", (X, y.reset_index(drop=True)), draws=0)  # plain numbers are no labels
+    np.testing.assert_array_equal(straight["evidence"]["mean"], by_place["evidence"]["mean"])
+
+
+def test_targets_with_other_labels_than_the_rows_are_refused():
+    X, y = labelled_rows()
+    other = y.set_axis([f"row {i + 1}" for i in range(30)])
+    refused(lambda: bs.fit("ard_gaussian", (X, other)), "'row 0' of X", "y as an array")
+
+
+@pytest.mark.parametrize("where", ["X", "y", "weights"])
+def test_masked_values_are_refused(where):
+    X, y = labelled_rows()
+    given = {"X": X.to_numpy(), "y": y.to_numpy(), "weights": np.ones(30)}
+    given[where] = np.ma.masked_greater(given[where], np.sort(given[where].ravel())[-3] - 1e-9)
+    what = {"X": "X is", "y": "The target is", "weights": "`weights` is"}[where]
+    refused(lambda: bs.fit("ard_gaussian", (given["X"], given["y"]), weights=given["weights"]), what, "masked")
+    unmasked = np.ma.asarray(X.to_numpy())
+    bs.fit("ard_gaussian", (unmasked, y.to_numpy()), draws=0)  # nothing is hidden there
