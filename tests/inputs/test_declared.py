@@ -12,6 +12,7 @@ from pytensor.compile.mode import Mode
 import bayes_sparse as bs
 from bayes_sparse.inputs.pm_model import declared
 from bayes_sparse.inputs.prepare import prepare
+from tests.support import refused
 
 RNG = np.random.default_rng(71)
 N, P = 80, 4
@@ -396,3 +397,15 @@ def test_a_dispersion_called_alpha_does_not_hide_the_precisions():
     assert evidence["alpha"].dims == ("basis",)
     assert evidence["alpha_point"].dims == ()
     assert float(evidence["alpha_point"]) > 0
+
+
+@pytest.mark.parametrize("distribution", ["Laplace", "AsymmetricLaplace"])
+@pytest.mark.parametrize("method", ["evidence", "mackay", "revm"])
+def test_a_likelihood_without_curvature_is_refused(distribution, method):
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((40, 3))
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.0, tau=pm.Gamma("alpha", 1.0, 1.0, shape=3), shape=3)
+        more = {"kappa": 1.5} if distribution == "AsymmetricLaplace" else {}
+        getattr(pm, distribution)("y", mu=table @ w, b=0.5, observed=table @ [1.0, 0.0, 0.0], **more)
+    refused(lambda: bs.fit(model, method=method), "'y'", "no curvature", "Student-t", "method='nuts'")

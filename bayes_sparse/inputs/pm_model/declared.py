@@ -70,6 +70,8 @@ def declared_problem(
     With ``any_surface`` a model without a single linear predictor is read as what it is: a likelihood of its weights.
     """
     read = _read(declared, weights, any_surface)
+    if isinstance(read, ReadModel):
+        _check_curved(read)
     if declared.prior != "jeffreys":
         _say_what_replaces_the_hyper_prior(read, hyper)
     obs_dim = read.obs_dims[0] if read.obs_dims else f"{read.observed}_dim_0"
@@ -96,6 +98,20 @@ def declared_problem(
         hyper_points=lambda precision: _hyper_points(read, precision),
         scale_free=read.describe not in _LOCATION,
     )
+
+
+def _check_curved(read: ReadModel) -> None:
+    """Refuse a likelihood made of straight lines: its mode has no curvature for a normal posterior to take."""
+    problem = read.problem
+    if problem.normal:
+        return
+    seen = [problem.derivatives(problem.offset + step, problem.theta)[2] for step in (0.0, 0.37)]
+    if not any(second.any() for second in seen):
+        raise ValueError(
+            f"The log-likelihood of {read.observed!r} ({read.describe}) has no curvature along its predictor, which "
+            "every evidence method takes its posterior from: a Student-t likelihood is a smooth neighbour, and "
+            "method='nuts' samples the model as it stands."
+        )
 
 
 def declared_settings(declared: Declared) -> dict[str, Any]:
