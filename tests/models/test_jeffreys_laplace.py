@@ -72,7 +72,6 @@ def by_hand(likelihood, point, priced, kept, given, bounds, sd):
 CASES = [(likelihood, "all") for likelihood in TARGETS] + [("normal", given) for given in GIVEN if given != "all"]
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("centred", [True, False], ids=["centred", "non-centred"])
 @pytest.mark.parametrize(("likelihood", "what"), CASES)
 def test_the_density_is_the_one_written_down(likelihood, what, centred):
