@@ -131,7 +131,7 @@ def _terms(material: Material, fit: StoredFit) -> Html:
 
 def _checks(found: Any) -> list[Html]:
     if isinstance(found, Diagnosis):
-        side = "below" if found.trusted else "above"
+        side = "below" if found.correctable else "above"
         return [_tile("k-hat", f"{found.k_hat:.2f}", f"{side} {found.threshold:.2f}")]
     if isinstance(found, SamplingDiagnosis):
         return [

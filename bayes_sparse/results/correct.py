@@ -60,7 +60,7 @@ def correct(tree: xr.DataTree, random_seed: int | None = None) -> xr.DataTree:
     log_p, log_q = log_densities(tree)
     weights = importance(log_p.to_numpy(), log_q.to_numpy())
     diagnosis = judged(tree, weights)
-    if not diagnosis.trusted:
+    if not diagnosis.correctable:
         warnings.warn(diagnosis.verdict, FitWarning, stacklevel=2)
     evidence = _moments(tree, weights).assign_attrs(_said(diagnosis))
     stats = tree["sample_stats"].to_dataset()

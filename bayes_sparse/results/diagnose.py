@@ -8,13 +8,15 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
+from bayes_sparse.common.statuses import Status
 from bayes_sparse.results.importance import Importance, importance, log_densities
-from bayes_sparse.trees.read import stored, was_sampled
+from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 
 __all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "judged"]
 
 _CLAUSE = "All of this is given the terms selected and alpha*; their own uncertainty is not checked."
 _NEXT = 'bs.fit(..., method="nuts", condition="alpha")'
+_SHARE, _GAP = 0.1, 0.5  # of the draws that must be left once re-weighted; nats that the log evidence may be off
 _R_HAT, _ESS_A_CHAIN, _BFMI, _DEPTH = 1.01, 100, 0.3, 10  # the last where draws do not say what was the deepest tree
 
 
@@ -35,11 +37,14 @@ class Diagnosis:
     log_evidence : float
         The approximation's own; NaN where it has none.
     log_evidence_importance, log_evidence_se : float
-        By importance sampling, and its standard error; not to be trusted where `trusted` is false.
+        By importance sampling, and its standard error; not to be trusted where `correctable` is false.
     conditional_on : str
         What these are given.
     trusted, verdict : bool, str
-        Whether k-hat is below the threshold; all this in words.
+        Whether k-hat is below the threshold, a tenth of the draws are left once re-weighted, the log evidence is within
+        half a nat of the one by importance sampling, and the search ended well; all this in words.
+    correctable : bool
+        Whether k-hat is below the threshold: `bayes_sparse.correct` then mends what is off.
     """
 
     k_hat: float
@@ -53,6 +58,7 @@ class Diagnosis:
     conditional_on: str
     trusted: bool
     verdict: str
+    correctable: bool = True
 
     def __str__(self) -> str:
         return (
@@ -141,7 +147,8 @@ def diagnose(tree: xr.DataTree, model: pm.Model | None = None) -> Diagnosis | Sa
 
 def judged(tree: xr.DataTree, weights: Importance) -> Diagnosis:
     """What the importance weights of an evidence fit say."""
-    evidence = tree["evidence"].to_dataset()
+    fit, evidence = stored(tree), tree["evidence"].to_dataset()
+    correctable, off = weights.k_hat <= weights.threshold, _off(fit, evidence, weights)
     return Diagnosis(
         k_hat=weights.k_hat,
         threshold=weights.threshold,
@@ -151,18 +158,42 @@ def judged(tree: xr.DataTree, weights: Importance) -> Diagnosis:
         log_evidence=float(evidence["log_evidence"]),
         log_evidence_importance=weights.log_mean,
         log_evidence_se=weights.log_mean_se,
-        conditional_on=stored(tree).given,
-        trusted=weights.k_hat <= weights.threshold,
-        verdict=f"{_in_words(weights)} {_aside(evidence)}{_CLAUSE}",
+        conditional_on=fit.given,
+        trusted=correctable and not off,
+        verdict=f"{_in_words(weights, off)} {_aside(evidence)}{_CLAUSE}",
+        correctable=correctable,
     )
 
 
-def _in_words(weights: Importance) -> str:
+def _off(fit: StoredFit, evidence: xr.Dataset, weights: Importance) -> list[str]:
+    """What is wrong with a fit whose importance weights may have no heavy tail all the same, in words.
+
+    Where the mode runs away, as with separable classes, k-hat is computed over draws that never see it.
+    """
+    draws = len(weights.log_weights)
+    own = float(evidence["log_evidence_mode" if "log_evidence_mode" in evidence else "log_evidence"])
+    gap = abs(weights.log_mean - own) - 2 * weights.log_mean_se
+    wrong = []
+    if weights.effective_draws < _SHARE * draws:
+        wrong.append(f"the {draws} draws are worth {weights.effective_draws:.0f} once re-weighted")
+    if gap > _GAP:  # not where there is no evidence
+        wrong.append(f"its log evidence is off by {weights.log_mean - own:+.2f} nats")
+    if fit.status is not None and fit.status.level != "good" and fit.status is not Status.NULL:
+        wrong.append(f"the fit ended as {fit.status.value!r}")
+    return wrong
+
+
+def _in_words(weights: Importance, off: list[str]) -> str:
     if weights.k_hat > weights.threshold:
         return (
             "The approximation is too far from the posterior it stands for to be corrected: k-hat is "
             f"{weights.k_hat:.2f}, above {weights.threshold:.2f}, so neither its intervals nor the log evidence are to "
             f"be trusted; sample the same terms with {_NEXT}."
+        )
+    if off:
+        return (
+            f"Not to be trusted as it is, though k-hat is {weights.k_hat:.2f}, below {weights.threshold:.2f}: "
+            f"{', and '.join(off)}; bs.correct(tree) corrects the draws, and the same terms are sampled with {_NEXT}."
         )
     if np.ptp(weights.log_weights) == 0:
         return "All importance weights are the same: the approximation is the posterior itself."

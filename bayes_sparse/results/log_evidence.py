@@ -179,7 +179,7 @@ def log_evidence(
         return _by_importance(_diagnosed(tree))
     if method == "auto" and _worth_weighting(tree):
         diagnosis = _diagnosed(tree)
-        if diagnosis.trusted:
+        if diagnosis.correctable:
             return _by_importance(diagnosis)
     return _approximate(tree)
 

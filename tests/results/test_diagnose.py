@@ -247,6 +247,45 @@ def test_a_skewed_posterior_is_flagged():
     assert found.verdict.endswith(CLAUSE)
 
 
+def test_classes_that_are_separated_are_not_certified():
+    """k-hat is computed over draws, none of which sees that only the prior holds the weights."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    with pytest.warns(bs.FitWarning, match="separate the classes"):
+        tree = bs.fit("ard_gaussian", (X, (X[:, 0] > 0).astype(int)), random_seed=0)
+    found = bs.diagnose(tree)
+    assert not found.trusted
+    if found.correctable:
+        assert "ended as 'separable'" in found.verdict
+        assert "bs.correct" in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"log_evidence": 0.9}, "its log evidence is off by"),
+        ({"status": "max_iterations"}, "the fit ended as 'max_iterations'"),
+        ({"status": "null"}, None),
+    ],
+    ids=lambda change: str(change)[:20],
+)
+def test_a_small_k_hat_alone_is_not_enough(change, words):
+    """A fit that is its own posterior, but for one thing."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((80, 2))
+    tree = bs.fit("ard_gaussian", (X, X[:, 0] + 0.3 * rng.standard_normal(80)), random_seed=0)
+    assert bs.diagnose(tree).trusted
+    evidence = tree["evidence"].to_dataset()
+    if "log_evidence" in change:
+        evidence["log_evidence"] = evidence["log_evidence"] + change["log_evidence"]
+    else:
+        evidence = evidence.assign_attrs(change)
+    found = bs.diagnose(tree.assign({"evidence": xr.DataTree(evidence)}))
+    assert found.correctable
+    assert found.trusted == (words is None)
+    assert words is None or words in found.verdict
+
+
 def test_many_rows_are_nearly_normal():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((4000, 2))

@@ -63,7 +63,7 @@ def _of_fit(material: Material, fit: StoredFit) -> list[Html]:
     if not isinstance(found, Diagnosis):
         return [answer.words]
     rows = [
-        ("k-hat", f"{found.k_hat:.2f} ({'below' if found.trusted else 'above'} {found.threshold:.2f})"),
+        ("k-hat", f"{found.k_hat:.2f} ({'below' if found.correctable else 'above'} {found.threshold:.2f})"),
         ("draws", f"{count(found.draws)}, worth {count(round(found.effective_draws))} once re-weighted"),
         ("coordinates", count(found.coordinates)),
         ("given", found.conditional_on),
