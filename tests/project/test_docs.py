@@ -67,3 +67,17 @@ def test_pictures_and_links_exist(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def test_every_file_and_folder_that_the_page_about_the_layout_names_is_there():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    package = DOCS.parent / "bayes_sparse"
+    rooms = {path.name for path in package.iterdir() if path.is_dir()}
+    named = [name for name in re.findall(r"`([a-z0-9_/.]+)`", text) if name.split("/")[0] in rooms and "/" in name]
+    assert len(named) > 60
+    lost = [name for name in named if not any((package / form).exists() for form in (name, f"{name}.py"))]
+    assert lost == []
+    table = text[text.index("| room |") : text.index("Beside the package")]
+    assert {name.rstrip("/") for name in re.findall(r"^\| `([a-z]+/)` \|", table, flags=re.M)} == rooms - {
+        "__pycache__"
+    }
