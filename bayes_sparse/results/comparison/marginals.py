@@ -16,7 +16,16 @@ from scipy.special import ndtri
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.trees.read import stored, was_sampled
 
-__all__ = ["Marginals", "aligned_marginals", "differences", "marginals", "overlap", "wasserstein", "weight_variables"]
+__all__ = [
+    "Marginals",
+    "aligned_marginals",
+    "differences",
+    "marginals",
+    "overlap",
+    "wasserstein",
+    "weight_names",
+    "weight_variables",
+]
 
 _WORST = 100  # parameters whose bulk ESS is looked at: those with the smallest ESS of the mean
 
@@ -168,14 +177,19 @@ def _labels(tree: xr.DataTree, values: xr.DataArray, dim: str) -> list[Any]:
     return list(constant[dim].to_numpy().tolist()) if dim in constant else list(range(values.sizes[dim]))
 
 
+def weight_names(tree: xr.DataTree) -> list[str]:
+    """A parameter's name for every basis function of an evidence fit."""
+    basis = [str(label) for label in tree["evidence"]["basis"].to_numpy().tolist()]
+    vectors = stored(tree).vectors
+    if len(vectors) != 1:
+        return basis
+    ((name, (_, labels)),) = vectors.items()
+    return [f"{name}[{label}]" for label in labels] if len(labels) == len(basis) else basis
+
+
 def _moments(tree: xr.DataTree) -> dict[str, tuple[float, float]]:
     """Mean and sd that an evidence fit knows without draws: of weights and of the parameters it never prunes."""
-    evidence = tree["evidence"].to_dataset()
-    basis = [str(label) for label in evidence["basis"].to_numpy().tolist()]
-    vectors = stored(tree).vectors
-    if len(vectors) == 1:
-        ((name, (_, labels)),) = vectors.items()
-        basis = [f"{name}[{label}]" for label in labels] if len(labels) == len(basis) else basis
+    evidence, basis = tree["evidence"].to_dataset(), weight_names(tree)
     out: dict[str, tuple[float, float]] = {}
     for name in map(str, evidence.data_vars):
         if f"{name}_sd" in evidence and name not in ("u", "mean"):

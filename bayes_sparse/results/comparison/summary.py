@@ -13,9 +13,10 @@ import pandas as pd
 import pymc as pm
 import xarray as xr
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.results.comparison.held_out import HeldOut, log_scores
-from bayes_sparse.results.comparison.marginals import Marginals
+from bayes_sparse.results.comparison.marginals import Marginals, weight_names
 from bayes_sparse.results.diagnose import diagnose
 from bayes_sparse.results.log_evidence import log_evidence
 from bayes_sparse.results.loo import loo
@@ -122,10 +123,20 @@ def relevant_terms(trees: dict[str, xr.DataTree], aligned: dict[str, Marginals])
     """A row a term, a column a tree: kept, or, where the tree cannot prune, |mean| / sd > 2."""
     columns = {}
     for name, own in aligned.items():
-        strong = np.abs(own.mean) > _STRONG * own.sd
+        strong = np.abs(own.mean) > _STRONG * _spread(trees[name], own)
         columns[name] = (own.kept if prunes(trees[name]) else strong & own.kept)[own.weight]
     first = next(iter(aligned.values()))
     return pd.DataFrame(columns, index=pd.Index(first.names[first.weight], name="parameter"))
+
+
+def _spread(tree: xr.DataTree, own: Marginals) -> FloatArray:
+    """Sds to judge the means by; of a plug-in, which has none, those that its precisions and gammas stand for."""
+    if rung_of(tree) != "plug_in" or "gamma" not in tree["evidence"] or stored(tree).by_direction:
+        return own.sd
+    evidence = tree["evidence"].to_dataset()
+    variance = (1 - evidence["gamma"].to_numpy()) / evidence["alpha"].to_numpy()
+    known = dict(zip(weight_names(tree), np.sqrt(variance).tolist(), strict=True))
+    return np.array([known.get(str(name), 0.0) for name in own.names])
 
 
 def agreement(relevant: pd.DataFrame, aligned: dict[str, Marginals], terms: int) -> pd.DataFrame:

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score, jaccard_score
 
+import bayes_sparse as bs
 from bayes_sparse.results.comparison import compare
 
 from .by_hand import approximate, normal_values, sampled
@@ -49,3 +50,14 @@ def test_a_proper_prior_on_precisions_prunes_nothing_either():
     assert comparison.relevant["wide"].to_list() == [True, False, False]
     assert comparison.summary["terms_kept"].to_list() == [3, 1]
     assert comparison.relevance["kappa"].to_list() == [1.0]
+
+
+def test_a_plug_in_calls_relevant_what_the_approximation_does():
+    """It has no sds of its own, and without them every weight under a proper prior would be far from zero."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((80, 6)) * [1, 10, 0.1, 1, 1, 1]
+    y = 2 * X[:, 0] - 0.2 * X[:, 1] + rng.standard_normal(80)
+    rungs = bs.ladder("ard_gaussian", (X, y), rungs=["plug_in", "approximation"], random_seed=0, progressbar=False)
+    compared = bs.compare(rungs)
+    relevant = compared.summary["relevant_terms"]
+    assert relevant["plug_in"] == relevant["approximation"] < 6
