@@ -84,7 +84,7 @@ def choose_method(
     if isinstance(method, str) and method == "evidence":
         method = "mackay" if bound and model.default_method == "sequential" else model.default_method
     chosen: Any = registry.lookup(_METHODS, method, "method")() if isinstance(method, str) else method
-    if isinstance(chosen, type) or not callable(chosen):
+    if isinstance(chosen, type) or not callable(chosen) or not isinstance(chosen, Method):
         raise TypeError(
             f"The method must be a name ({', '.join(registry.options(_METHODS))}) or an object of "
             f"bayes_sparse.methods, not {chosen!r}."

@@ -16,6 +16,7 @@ from bayes_sparse.problem.surfaces import Surface
 __all__ = ["EvidenceMethod", "Method", "OneStepMethod", "PathMethod"]
 
 
+@runtime_checkable
 class Method(Protocol):
     """A way to find hyper-parameters: a frozen dataclass whose fields are its settings, and which is called.
 

@@ -318,3 +318,11 @@ def test_the_grid_is_read_off_the_code():
     (row,) = [line for line in models.splitlines() if line.split()[:1] == ["laplace_eigen"]]
     assert "revm" in row
     assert "mackay" not in row
+
+
+@pytest.mark.parametrize(
+    "method", [len, bs.methods.MacKay, 3, lambda: None], ids=["function", "class", "number", "lambda"]
+)
+def test_what_is_no_method_is_refused(method):
+    with pytest.raises(TypeError, match=r"^The method must be a name \(coordinate_descent, .*\) or an object of"):
+        bs.fit("ard_gaussian", (X, Y), method=method)
