@@ -57,5 +57,5 @@ bench:
 	@$(RUN) -m benchmarks
 
 clean:
-	cd "$(HERE)" && rm -rf .venv build dist demo_output .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	cd "$(HERE)" && rm -rf .venv build dist demo_output .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	cd "$(HERE)" && find . -name __pycache__ -type d -prune -exec rm -rf {} +
