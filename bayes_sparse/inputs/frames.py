@@ -78,8 +78,8 @@ def refuse_masked(values: Any, what: str) -> None:
         raise ValueError(f"{what} is a masked array with {hidden} masked values: fill them in, or remove those rows.")
 
 
-def in_the_order_of(X: Any, y: Any) -> Any:
-    """Targets in the order of the rows of X, where both have the same labels in another order.
+def in_the_order_of(X: Any, y: Any, what: str = "y") -> Any:
+    """Targets, or other values a row, in the order of the rows of X, where both have the same labels in another order.
 
     Where one of them has plain numbers as labels they are matched by place, as arrays are; labels that are neither the
     same nor plain numbers are refused, since they cannot belong together.
@@ -91,9 +91,10 @@ def in_the_order_of(X: Any, y: Any) -> Any:
     plain = any(index.equals(pd.RangeIndex(len(index))) for index in (X.index, y.index))
     if len(X) == len(y) and not plain:
         strange = X.index[~X.index.isin(y.index)]
-        shown = f"row {strange[0]!r} of X is not among those of y" if len(strange) else "some labels stand twice"
+        shown = f"row {strange[0]!r} of X is not among those of {what}" if len(strange) else "some labels stand twice"
         raise ValueError(
-            f"X and y have different row labels: {shown}; give both the same index, or y as an array to match by place."
+            f"X and {what} have different row labels: {shown}; give both the same index, or {what} as an array to "
+            "match by place."
         )
     return y
 

@@ -13,6 +13,7 @@ from scipy.sparse import hstack
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size
+from bayes_sparse.inputs.frames import in_the_order_of
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.table import (
     Table,
@@ -116,8 +117,9 @@ def prepare(
     y, classes, chosen = _target(tables[0], likelihood)
     if own and chosen.targets != "classes":
         raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
-    weights = taken[weights] if isinstance(weights, str) else weights
-    offset = taken[offset] if isinstance(offset, str) else offset
+    labelled = data[0] if isinstance(data, tuple) else data
+    weights = taken[weights] if isinstance(weights, str) else in_the_order_of(labelled, weights, "`weights`")
+    offset = taken[offset] if isinstance(offset, str) else in_the_order_of(labelled, offset, "`offset`")
     matrices, columns, shifts, scales, input_shifts, input_scales = zip(
         *(_expand(table, basis) for table in tables), strict=True
     )

@@ -259,3 +259,19 @@ def test_masked_values_are_refused(where):
     refused(lambda: bs.fit("ard_gaussian", (given["X"], given["y"]), weights=given["weights"]), what, "masked")
     unmasked = np.ma.asarray(X.to_numpy())
     bs.fit("ard_gaussian", (unmasked, y.to_numpy()), draws=0)  # nothing is hidden there
+
+
+@pytest.mark.parametrize("name", ["weights", "offset"])
+@pytest.mark.parametrize("frame", [False, True], ids=["pair", "frame"])
+def test_other_values_a_row_follow_its_label_too(name, frame):
+    X, y = labelled_rows()
+    values = pd.Series(np.linspace(0.5, 2.0, 30), index=X.index)
+    data, target = (X.assign(t=y), "t") if frame else ((X, y), None)
+    straight, shuffled, by_place = (
+        bs.fit("ard_gaussian", data, target=target, draws=0, **{name: given})["evidence"]["mean"].to_numpy()
+        for given in (values, values.sample(frac=1.0, random_state=0), values.to_numpy())
+    )
+    np.testing.assert_array_equal(straight, shuffled)
+    np.testing.assert_array_equal(straight, by_place)
+    other = values.set_axis([f"row {i + 1}" for i in range(30)])
+    refused(lambda: bs.fit("ard_gaussian", data, target=target, **{name: other}), f"`{name}`", "'row 0'")
