@@ -39,7 +39,7 @@ def ours(X: Any, y: Any, model: str = "ard_gaussian", **settings: Any) -> Callab
 
 def kept(tree: Any) -> Any:
     """Which basis functions a fit kept."""
-    return tree["evidence"]["relevant"].to_numpy()
+    return tree["evidence"]["kept"].to_numpy()
 
 
 def fast_rvm(X: Any, y: Any, *, classify: bool = False, **settings: Any) -> Callable[[], Any]:

@@ -154,7 +154,7 @@ class Fold:
         weights = pd.Series(size).groupby(evidence["of_column"].to_numpy()).sum()
         return {
             **self._scores(np.log(probability)),
-            "kept": int(evidence["relevant"].sum()),
+            "kept": int(evidence["kept"].sum()),
             "offered": int(evidence.sizes["basis"]),
             "status": str(evidence.attrs["status"]),
             "iterations": int(evidence.attrs["n_iterations"]),

@@ -72,11 +72,11 @@ def _spinner(console: Console) -> Progress:
 
 def _report(console: Console, tree: xr.DataTree, predicted: xr.Dataset, test: pd.DataFrame, seconds: float) -> None:
     table = Table(title="Which measurements tell a malignant tumour from a benign one?", title_justify="left")
-    for title in ("measurement", "weight", "sd", "determined by the data"):
+    for title in ("measurement", "weight", "sd", "determined by the data", "relevant?"):
         table.add_column(title, justify="left" if title == "measurement" else "right")
-    kept = bs.relevance(tree).query("relevant")
+    kept = bs.relevance(tree).query("kept")
     for name, row in kept.iterrows():
-        table.add_row(str(name), f"{row['mean']:.4g}", f"{row['sd']:.2g}", f"{100 * row['gamma']:.0f}%")
+        table.add_row(str(name), f"{row['mean']:.4g}", f"{row['sd']:.2g}", f"{100 * row['gamma']:.0f}%", row["word"])
     console.print(table)
     truth = test["target"].to_numpy()
     wrong = float(np.mean(predicted["label"].to_numpy() != truth))

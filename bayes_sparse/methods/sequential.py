@@ -18,8 +18,9 @@ from typing import ClassVar
 import numpy as np
 
 from bayes_sparse.common.checks import check_search
-from bayes_sparse.common.types import FloatArray, Report
-from bayes_sparse.inference.evidence.ascent import Ascent, without
+from bayes_sparse.common.types import Report
+from bayes_sparse.inference.evidence.ascent import Ascent
+from bayes_sparse.inference.evidence.exchanges import addition_gain, exchanges, largest
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, Scores, State
 from bayes_sparse.problem.classes import AnyProblem, Link
 
@@ -29,6 +30,7 @@ _COARSE = 1e-1  # nats: between additions the active set need not be climbed any
 _FINE = 1e-4  # nats: close enough to ask whether anything is left to add
 _FINAL = 1e-6  # nats promised by the next step: where the last climb ends (Newton's method is then far closer)
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
+_EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
 _HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
 _BOLD_ADDITIONS = 20  # basis functions added at most while the noise is held small
@@ -66,7 +68,7 @@ class Sequential:
     max_iterations: int = 2000
     tolerance: float = 1e-3
     steps: int = 1
-    exchanges: int = 4
+    exchanges: int = 8
     lenient: float = 0.7
     noise: tuple[float, ...] = (0.3,)
     smoothness: str | float = "auto"
@@ -153,7 +155,7 @@ class Sequential:
             return None
         gain, alpha = addition_gain(scores.S, scores.Q, approximation.objective.smoothness)
         gain[~problem.free] = gain[state.index] = 0.0
-        for candidate in _best(gain, _TRIES):
+        for candidate in largest(gain, _TRIES):
             if gain[candidate] < self.tolerance:
                 return None
             index = np.append(state.index, candidate)
@@ -165,49 +167,14 @@ class Sequential:
     def _exchange(self, problem: AnyProblem, ascent: Ascent, state: State, scores: Scores) -> State | None:
         """The state with an active basis function dropped or exchanged for another, or None if neither gains.
 
-        The predicted gain holds the other precisions fixed, so the best few moves are tried with a short climb.
+        What is predicted to come near is climbed for real, the best first.
         """
-        smoothness = ascent.approximation.objective.smoothness
-        worth = column_worth(state.alpha, *state.left_out(), smoothness)
-        moves: list[tuple[float, int, int | None, float]] = []
-        for position in np.flatnonzero(state.free).tolist():
-            gains, precisions = addition_gain(*scores.without(state, position), smoothness)
-            gains[~problem.free] = gains[state.index] = 0.0
-            best = int(np.argmax(gains))
-            if gains[best] > 0:
-                moves.append((gains[best] - worth[position], position, best, precisions[best]))
-            moves.append((-worth[position], position, None, np.inf))
-        moves.sort(key=lambda move: -move[0])
-        for gain, position, candidate, precision in moves[: self.exchanges]:
-            if gain < -_HOPE:
-                return None
-            index, alpha = without(state, np.array([position]))
-            if candidate is not None:
-                index, alpha = np.append(index, candidate), np.append(alpha, precision)
-            new = ascent.approximation.at(index, alpha, state.theta, state)
-            new, _ = ascent(new, self.steps, tolerance=_COARSE)
+        approximation = ascent.approximation
+        known = exchanges(state, scores, approximation.objective, problem.free, within=_HOPE, enough=_EXCHANGE_GAIN)
+        for exchange in known[: self.exchanges]:
+            if exchange.loss > _HOPE:
+                break
+            new, _ = ascent(exchange.made(approximation, state), _EXCHANGE_STEPS, tolerance=_EXCHANGE_GAIN)
             if new.objective > state.objective + _EXCHANGE_GAIN:
                 return new
         return None
-
-
-def addition_gain(S: FloatArray, Q: FloatArray, smoothness: float) -> tuple[FloatArray, FloatArray]:
-    """Gain in the objective from adding each column at its own best precision, and that precision."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        u = Q**2 / S - 2 * smoothness
-        pays = (u > 1) & (S > 0)
-        gain = np.where(pays, 0.5 * (u - 1 - np.log(u)), 0.0)
-        alpha = np.where(pays, S / (u - 1), np.inf)
-    return gain, alpha
-
-
-def column_worth(alpha: FloatArray, s: FloatArray, q: FloatArray, smoothness: float) -> FloatArray:
-    """What the objective would lose with a column of precision alpha taken out."""
-    return 0.5 * (np.log(alpha / (alpha + s)) + (q**2 - 2 * smoothness * s) / (alpha + s))
-
-
-def _best(gain: FloatArray, count: int) -> list[int]:
-    """Positions of the largest gains, best first, without sorting them all."""
-    count = min(count, len(gain))
-    top = np.argpartition(-gain, count - 1)[:count] if count < len(gain) else np.arange(len(gain))
-    return [int(i) for i in top[np.argsort(-gain[top], kind="stable")]]

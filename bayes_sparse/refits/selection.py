@@ -301,7 +301,7 @@ class _Fold:
         probability = np.maximum(predicted["probability"].to_numpy(), np.finfo(float).tiny)
         error, loss = self._scores(np.log(probability))
         return order, {
-            "kept": int(table["relevant"].sum()),
+            "kept": int(table["kept"].sum()),
             "own_error": error,
             "own_log_loss": loss,
             "status": str(tree["evidence"].attrs["status"]),

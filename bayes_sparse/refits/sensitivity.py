@@ -32,16 +32,14 @@ from bayes_sparse.trees.read import stored, was_sampled
 __all__ = ["Sensitivity", "changes", "sensitivity", "summary_of_changes", "verdict_of_changes"]
 
 
-def changes(aligned: dict[str, Marginals], relevant: pd.DataFrame) -> pd.DataFrame:
+def changes(aligned: dict[str, Marginals]) -> pd.DataFrame:
     """A row a parameter and setting; changes are in sds of the first setting's posterior."""
     base = next(iter(aligned.values()))
     parts = []
-    for name, own in aligned.items():
+    for own in aligned.values():
         unit = np.where(base.sd > 0, base.sd, own.sd)
         moved = np.divide(own.mean - base.mean, unit, out=np.zeros_like(unit), where=~(unit == 0))
-        kept = pd.Series(own.kept, index=own.names)
-        kept.loc[relevant.index] = relevant[name]
-        columns = {"mean": own.mean, "sd": own.sd, "mcse": own.mcse, "kept": kept.to_numpy(), "change": moved}
+        columns = {"mean": own.mean, "sd": own.sd, "mcse": own.mcse, "kept": own.kept, "change": moved}
         parts.append(pd.DataFrame(columns, index=pd.Index(own.names, name="parameter")))
     table = pd.concat(parts, keys=list(aligned), names=["setting"]).swaplevel()
     order = np.argsort(np.tile(np.arange(len(base.names)), len(parts)), kind="stable")
@@ -161,7 +159,8 @@ class Sensitivity:
         changed_most, the parameter it is of, fitted_change, the largest change of a fitted probability or mean at the
         training rows, seconds.
     relevant : DataFrame
-        A row a term, a column a setting: whether it is relevant (kept; where the fit cannot prune, abs(mean) / sd > 2).
+        A row a term, a column a setting: whether it is relevant (kept, and not likely to be chance), as
+        `bs.relevance` has it.
     verdict : str
         In plain words.
     """
@@ -236,9 +235,9 @@ def sensitivity(
                 failed[label] = problem
     if not trees:
         raise next(iter(failed.values()))
-    aligned, _ = aligned_marginals(trees)
-    relevant = relevant_terms(trees, aligned)
-    parameters = changes(aligned, relevant)
+    aligned, terms = aligned_marginals(trees)
+    relevant = relevant_terms(trees, aligned, terms)
+    parameters = changes(aligned)
     fitted = _fitted_changes(trees, model, data)
     summary = summary_of_changes(list(settings), trees, failed, parameters, relevant, fitted)
     return Sensitivity(trees, parameters, summary, relevant, verdict_of_changes(summary, parameters, relevant))

@@ -48,10 +48,12 @@ def strength(frame: pd.DataFrame) -> pd.Series:
 
 def kept_of(fit: StoredFit) -> tuple[int, int, str] | None:
     """How many were kept, of how many, and of what: terms, or directions of a one-step method."""
-    if fit.evidence is None or "relevant" not in fit.evidence:
+    if fit.evidence is None:
         return None
-    relevant = fit.evidence["relevant"]
-    return int(relevant.sum()), int(relevant.size), "directions" if relevant.dims == ("direction",) else "terms"
+    if "kept" in fit.evidence:
+        return int(fit.evidence["kept"].sum()), fit.evidence.sizes["basis"], "terms"
+    directions = fit.evidence["relevant"]
+    return int(directions.sum()), int(directions.size), "directions"
 
 
 def known_terms(fits: list[StoredFit]) -> dict[str, str]:
@@ -77,8 +79,8 @@ def _from_moments(fit: StoredFit) -> pd.DataFrame:
     if evidence is None or "mean" not in evidence:
         return _frame([], [], [], [], [])
     mean, sd = evidence["mean"].to_numpy(), evidence["sd"].to_numpy()
-    relevant = evidence["relevant"].to_numpy() if evidence["relevant"].dims == ("basis",) else sd > 0
-    names, mean, sd = evidence["basis"].to_numpy()[relevant], mean[relevant], sd[relevant]
+    kept = evidence["kept"].to_numpy() if "kept" in evidence else sd > 0
+    names, mean, sd = evidence["basis"].to_numpy()[kept], mean[kept], sd[kept]
     return _frame(names, mean, sd, mean - _WIDE * sd, mean + _WIDE * sd)
 
 

@@ -9,6 +9,8 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from bayes_sparse.inference.claims import FALSE_FINDS, chance_of
+from bayes_sparse.trees.alternatives import alternative_sets, rivals
 from bayes_sparse.trees.read import stored
 
 __all__ = ["relevance", "taken_up", "unpruned"]
@@ -60,7 +62,7 @@ def _worth(b: NDArray[np.float64], P: NDArray[np.float64], at: NDArray[np.intp])
     return 0.5 * float(b[at] @ np.linalg.solve(P[np.ix_(at, at)], b[at]))
 
 
-_CLEAR = 2.0  # sds from zero, for a weight that is never exactly zero to be called relevant
+_WORDS = ("relevant", "perhaps", "")  # of terms that are, of terms kept that chance may explain, of the others
 
 
 def relevance(
@@ -69,8 +71,12 @@ def relevance(
     space: Literal["weights", "eigen"] = "weights",
     by: Literal["weight", "feature"] = "weight",
     order: Literal["strength", "forward"] = "strength",
+    false_finds: float = FALSE_FINDS,
 ) -> pd.DataFrame:
     """Basis functions by name, or directions by number, most relevant first.
+
+    Two words: a term is *kept* if the fit predicts better with it, and *relevant* only if chance is an unlikely
+    explanation of it too. Terms kept that are not relevant are there "perhaps".
 
     Parameters
     ----------
@@ -84,21 +90,31 @@ def relevance(
         How the terms kept are ordered: by how large each is beside all others, in units of its sd; or by which would be
         taken up first, second ... by a greedy search in the posterior. To select a given number of features the latter
         is the better one.
+    false_finds : float
+        The chance at most of a relevant term: how often data without any signal may have one.
 
     Returns
     -------
     pandas.DataFrame
-        Columns precision (infinite where pruned), mean and sd of the weight, gamma (how well the data determine it, 0
-        to 1) and relevant. Ordered by relevant, then by |mean| / sd. The weights of a one-step method have no precision
-        and no gamma of their own. A method on the L1 path has pull instead, the slope of the log-likelihood along the
-        column in units of lambda: 1 or -1 where the weight is not zero, and else how near it is to entering. With
-        several classes there is also score, q^2 / s of the weights that were pruned, by which they are ordered: 1 would
-        be worth keeping. By feature: the number of classes that keep it, the sum of their gammas, strength (the root of
-        the sum of (mean / sd)^2 over classes), the largest score, and relevant. In the order "forward" there is
-        gain, what each added when it was taken up, in nats. Of directions: curvature h of the likelihood, u at the
-        expansion point, alpha, mode, mean and sd of u, gamma and relevant. Where NUTS sampled everything nothing is
-        pruned: there is sign, the posterior probability that a weight has the sign it most probably has, and relevant
-        are those whose mean is more than two sds from zero.
+        Columns:
+
+        - precision (infinite where pruned), mean and sd of the weight (none where pruned), and gamma, how well the data
+          determine it, 0 to 1;
+        - score, the squared z-score with the other terms in, and chance, how probable it is that the best of all
+          columns scores as high if none of them has anything to do with the target;
+        - kept, relevant (kept, and chance at most ``false_finds``), and both as a word: "relevant", "perhaps" or "";
+        - rival, the names of the columns left out that could stand in the term's place at a loss of less than three
+          nats, best first; rival_loss, what the best column in its place loses, everything else re-estimated (NaN where
+          none pays); alternatives, the term and its rivals in words, "x0 or x1".
+
+        Ordered by relevant, then by |mean| / sd, then by score. A method on the L1 path has pull, the slope of the
+        log-likelihood along the column in units of lambda: 1 or -1 where the weight is not zero, and else how near it
+        is to entering. By feature: the number of classes that keep it, the sum of their gammas, strength (the root of
+        the sum of (mean / sd)^2 over classes), and the best score and chance. In the order "forward" there is gain,
+        what each added when it was taken up, in nats. Of directions: curvature h of the likelihood, u at the expansion
+        point, alpha, mode, mean and sd of u, gamma and relevant. Where NUTS sampled everything nothing is pruned and
+        nothing has a rival: there is sign, the posterior probability that a weight has the sign it most probably has,
+        and the score is (mean / sd)^2.
     """
     evidence = tree["evidence"].to_dataset() if "evidence" in tree.children else _of_draws(tree)
     one_step = stored(tree).by_direction
@@ -110,10 +126,12 @@ def relevance(
         raise ValueError(f"`space` is 'weights' or 'eigen', got {space!r}.")
     if by not in ("weight", "feature"):
         raise ValueError(f"`by` is 'weight' or 'feature', got {by!r}.")
+    if not 0 <= false_finds <= 1:
+        raise ValueError(f"`false_finds` is a probability, from 0 to 1, got {false_finds!r}.")
     prunes = not one_step and "column" in evidence
     if order not in ("strength", "forward") or (order == "forward" and not prunes):
         raise ValueError(f"`order` is 'strength', or 'forward' for a fit that prunes weights, got {order!r}.")
-    table = _weights(evidence) if one_step else _pruned(evidence)
+    table = _weights(evidence) if one_step else _terms(evidence, false_finds)
     several = "of_class" in evidence.coords
     names = pd.Series(evidence["basis"].to_numpy(), index=evidence["basis"].to_numpy())
     owner = _owners(evidence)[0] if several and by == "feature" else names
@@ -135,7 +153,8 @@ def _of_draws(tree: xr.DataTree) -> xr.Dataset:
     over = ("chain", "draw")
     moments = xr.Dataset({"mean": w.mean(over), "sd": w.std(over)})
     moments["sign"] = np.maximum((w > 0).mean(over), (w < 0).mean(over))
-    moments["relevant"] = abs(moments["mean"]) > _CLEAR * moments["sd"]
+    moments["score"] = (moments["mean"] / moments["sd"]) ** 2
+    moments["chance"] = ("basis", chance_of(moments["score"].to_numpy(), moments.sizes["basis"]))
     owners = {name: tree["constant_data"][name] for name in ("of_column", "of_class") if name in tree["constant_data"]}
     return moments.assign_coords({name: ("basis", values.to_numpy()) for name, values in owners.items()})
 
@@ -149,20 +168,33 @@ def _taken_up_first(table: pd.DataFrame, gain: pd.Series) -> pd.DataFrame:
     return out
 
 
-def _pruned(evidence: xr.Dataset) -> pd.DataFrame:
-    """Weights of a method that prunes: those kept, then the others by how near they were."""
-    every = ("alpha", "mean", "sd", "gamma", "pull", "sign", "relevant", "score")
-    names = [name for name in every if name in evidence]
+def _terms(evidence: xr.Dataset, false_finds: float) -> pd.DataFrame:
+    """Weights one a row: those relevant, the others kept, then those left out by how near they were."""
+    every = ("alpha", "mean", "sd", "gamma", "pull", "sign", "score", "chance")
     table = pd.DataFrame(
-        {name: evidence[name].to_numpy() for name in names}, index=pd.Index(evidence["basis"].to_numpy(), name="basis")
+        {name: evidence[name].to_numpy() for name in every if name in evidence},
+        index=pd.Index(evidence["basis"].to_numpy(), name="basis"),
     ).rename(columns={"alpha": "precision"})
-    outside: pd.Series | float = -1.0
-    if "pull" in table:
-        outside = table["pull"].abs() - 2.0
-    elif "score" in table:
-        outside = -1 / (1 + table["score"].fillna(0.0))
-    strength = (table["mean"].abs() / table["sd"]).where(table["relevant"], outside)
-    return table.loc[strength.sort_values(ascending=False, kind="stable").index]
+    sampled = "kept" not in evidence
+    kept = pd.Series(True if sampled else evidence["kept"].to_numpy(), index=table.index)
+    table["kept"], table["relevant"] = kept, kept & (table["chance"] <= false_finds)
+    outside = table["pull"].abs() if "pull" in table else table["score"].fillna(0.0)
+    near = (table["mean"].abs() / table["sd"]).where(kept, outside)
+    table = table.assign(_near=near).sort_values(["relevant", "kept", "_near"], ascending=False, kind="stable")
+    table = table.drop(columns="_near")
+    _put_word(table)
+    if sampled:
+        table.loc[~table["relevant"], "word"] = _WORDS[2]
+        return table
+    known, sets = rivals(evidence), alternative_sets(evidence)
+    table["rival"] = [sets.get(name, (name,))[1:] for name in table.index]
+    table["rival_loss"] = [known[name][0][1] if name in known else np.nan for name in table.index]
+    table["alternatives"] = [" or ".join(sets.get(name, ())) for name in table.index]
+    return table
+
+
+def _put_word(table: pd.DataFrame) -> None:
+    table["word"] = np.where(table["relevant"], _WORDS[0], np.where(table["kept"], _WORDS[1], _WORDS[2]))
 
 
 def _by_class(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
@@ -174,24 +206,25 @@ def _by_class(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
 
 def _of_features(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
     """One row a feature, over all classes."""
-    kept = table["relevant"]
-    of_column, _ = _owners(evidence)
+    kept = table["kept"]
+    owner = _owners(evidence)[0][table.index].to_numpy()
     parts = pd.DataFrame(
         {
             "classes": kept.astype(int),
             "gamma": table.get("gamma", np.nan),
-            "strength": ((table["mean"] / table["sd"].where(kept, np.inf)) ** 2).fillna(0.0),
+            "strength": ((table["mean"] / table["sd"]).where(kept, 0.0) ** 2).fillna(0.0),
         },
         index=table.index,
     )
-    out = parts.groupby(of_column[table.index].to_numpy(), sort=False).sum(min_count=1)
+    grouped = table.groupby(owner, sort=False)
+    out = parts.groupby(owner, sort=False).sum(min_count=1)
     out["strength"] = np.sqrt(out["strength"])
-    if "score" in table:
-        out["score"] = table["score"].groupby(of_column[table.index].to_numpy(), sort=False).max()
-    out["relevant"] = out["classes"] > 0
-    nearness = out["score"].fillna(0.0) if "score" in out else pd.Series(0.0, index=out.index)
-    order = out["strength"].where(out["relevant"], -1 / (1 + nearness))
-    return out.loc[order.sort_values(ascending=False, kind="stable").index].rename_axis("basis")
+    out["score"], out["chance"] = grouped["score"].max(), grouped["chance"].min()
+    out["kept"], out["relevant"] = out["classes"] > 0, grouped["relevant"].any()
+    _put_word(out)
+    near = out["strength"].where(out["kept"], out["score"].fillna(0.0))
+    out = out.assign(_near=near).sort_values(["relevant", "kept", "_near"], ascending=False, kind="stable")
+    return out.drop(columns="_near").rename_axis("basis")
 
 
 def _owners(evidence: xr.Dataset) -> tuple[pd.Series, pd.Series]:

@@ -9,10 +9,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray, IntArray, Variables
+from bayes_sparse.inference.claims import FALSE_FINDS, Claims
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 
 __all__ = [
     "chain_and_draw",
+    "claimed",
     "fixed_names",
     "in_parts",
     "named_draws",
@@ -119,6 +121,21 @@ def spread(values: NDArray[Any], index: IntArray, size: int, fill: float | bool 
     full = np.full(size, fill)
     full[index] = values
     return full
+
+
+def claimed(claims: Claims, kept: IntArray, size: int) -> Variables:
+    """Which basis functions are kept, which of them are relevant, and what else could stand in their place."""
+    is_kept = spread(np.ones(len(kept), dtype=bool), kept, size, False)
+    term, rival, loss = zip(*claims.exchanges, strict=True) if claims.exchanges else ((), (), ())
+    return {
+        "kept": (("basis",), is_kept),
+        "score": (("basis",), claims.score),
+        "chance": (("basis",), claims.chance),
+        "relevant": (("basis",), is_kept & (claims.chance <= FALSE_FINDS)),
+        "exchange_term": (("exchange",), np.array(term, dtype=np.intp)),
+        "exchange_rival": (("exchange",), np.array(rival, dtype=np.intp)),
+        "exchange_loss": (("exchange",), np.array(loss, dtype=float)),
+    }
 
 
 def term_labels(labelled: LabelledProblem) -> dict[str, Any]:

@@ -18,13 +18,14 @@ import xarray as xr
 from scipy.linalg import lapack
 
 from bayes_sparse.common.types import FloatArray, IntArray, Variables
+from bayes_sparse.inference.l1.claims import claims
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Point, Record
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.problem.problem import LinearActive
 from bayes_sparse.trees.description import Drawn
-from bayes_sparse.trees.naming import fixed_names, named_draws, put_fixed, spread
+from bayes_sparse.trees.naming import claimed, fixed_names, named_draws, put_fixed, spread
 
 __all__ = ["SupportDescription"]
 
@@ -91,8 +92,8 @@ class SupportDescription:
             "log_prior": ((), float(outcome.log_prior(point.w[None])[0])),
             "log_evidence": ((), np.nan),
             "mean": (("basis",), spread(mean[basis], kept, M)),
-            "sd": (("basis",), spread(sd[basis], kept, M)),
-            "relevant": (("basis",), spread(np.ones(len(kept), dtype=bool), kept, M, False)),
+            "sd": (("basis",), spread(sd[basis], kept, M, np.nan)),
+            **claimed(claims(point, rivals=not labelled.interchangeable), kept, M),
             "pull": (("basis",), self._pull()),
             "column": (("coordinate",), index),
             "coordinate_mean": (("coordinate",), mean),

@@ -10,12 +10,14 @@ import numpy as np
 import xarray as xr
 
 from bayes_sparse.common.types import FloatArray, Variables
+from bayes_sparse.inference.claims import Claims
+from bayes_sparse.inference.evidence.claims import claims
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.gaussian import Primal
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.problem.problem import Active
 from bayes_sparse.trees.description import Drawn
-from bayes_sparse.trees.naming import fixed_names, named_draws, put_fixed, spread, term_labels
+from bayes_sparse.trees.naming import claimed, fixed_names, named_draws, put_fixed, spread, term_labels
 
 __all__ = ["WeightsDescription", "factor_of"]
 
@@ -59,8 +61,14 @@ class WeightsDescription:
         """Nuisance parameters at their estimates."""
         return self.labelled.unpack(self._state.theta)
 
+    @property
+    def _claims(self) -> Claims:
+        """Which row a kernel sits on is no statement about the world, so kernels have no rivals."""
+        labelled, state = self.labelled, self._state
+        return claims(labelled.searched, self.fitted, state, state, self.fitted, rivals=not labelled.interchangeable)
+
     def stored(self) -> tuple[Variables, dict[str, Any]]:
-        """One value a basis function, in the user's units; pruned ones have zero mean and infinite precision."""
+        """One value a basis function, in the user's units; pruned ones have mean 0, infinite precision and no sd."""
         labelled, state, M = self.labelled, self._state, self.labelled.M
         index = state.index
         basis = index < M
@@ -78,17 +86,15 @@ class WeightsDescription:
             "objective": ((), state.objective),
             "alpha": (("basis",), precision),
             "mean": (("basis",), spread(mean[basis], kept, M)),
-            "sd": (("basis",), spread(sd[basis], kept, M)),
+            "sd": (("basis",), spread(sd[basis], kept, M, np.nan)),
             "gamma": (("basis",), spread(state.gamma[basis], kept, M)),
-            "relevant": (("basis",), spread(np.ones(len(kept), dtype=bool), kept, M, False)),
+            **claimed(self._claims, kept, M),
             "column": (("coordinate",), index),
             "coordinate_mean": (("coordinate",), mean),
             "covariance_factor": (("coordinate", "factor"), factor),
             "theta": (("nuisance",), state.theta),
             "history": (("iteration",), np.asarray(self.outcome.history)),
         }
-        if labelled.labels:
-            variables["score"] = (("basis",), _scores(self.fitted, state, M))
         put_fixed(variables, labelled, mean, sd, index, state.theta)
         if labelled.hyper_points is not None:
             points = labelled.hyper_points(precision)
@@ -165,20 +171,6 @@ def factor_of(state: State) -> FloatArray:
     covariance = state.posterior.solve(np.eye(len(state.index)))
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
-def _scores(approximation: Approximation, state: State, M: int) -> FloatArray:
-    """q^2 / s of the columns left out: how near each is to paying for itself, which it does above 1; NaN for the kept.
-
-    Also NaN where the method gives no likelihood to score them by, or kept more columns than there are observations.
-    """
-    out = np.full(M, np.nan)
-    if state.terms is not None and isinstance(state.posterior, Primal):
-        scores = approximation.scores(state)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out = np.where(scores.S > 0, scores.Q**2 / scores.S, 0.0)[:M]
-        out[state.index[state.index < M]] = np.nan
-    return out
 
 
 def _draw_theta(

@@ -125,7 +125,7 @@ def with_moments(evidence: xr.Dataset, mean: FloatArray, factor: FloatArray) -> 
         coordinate_mean=(("coordinate",), mean), covariance_factor=(("coordinate", "factor"), factor)
     )
     for name, values in (("mean", mean), ("sd", sd)):
-        full = np.zeros(M)
+        full = np.where(np.isnan(evidence[name]), np.nan, 0.0)  # what was pruned has no sd
         full[column[basis]] = values[basis]
         out[name] = (("basis",), full)
     labels = np.array([str(label).split("[")[0] for label in evidence["coordinate"].to_numpy()])

@@ -60,7 +60,7 @@ def digits(say: Callable[[str], None], seeds: int) -> list[Row]:
             say(f"digits, split {seed + 1} of {seeds}, {name}")
             seconds, tree = clock.once(partial(fit, train, y_train, **settings))
             evidence = tree["evidence"]
-            kept = float(evidence["relevant"].sum())
+            kept = float(evidence["kept"].sum())
             found[name].append((*score(tree, test, y_test), kept, seconds, evidence.attrs["status"]))
         mean, sd = train.mean(axis=0), train.std(axis=0)
         peer = LogisticRegression(max_iter=2000).fit((train - mean) / sd, y_train)
@@ -101,7 +101,7 @@ def small(name: str, load: Callable[..., Any]) -> list[Row]:
         for train, test in StratifiedKFold(10, shuffle=True, random_state=0).split(X, y):
             took, tree = clock.once(partial(fit, X[train], y[train], **settings))
             seconds.append(took)
-            scores.append((*score(tree, X[test], y[test]), float(tree["evidence"]["relevant"].sum())))
+            scores.append((*score(tree, X[test], y[test]), float(tree["evidence"]["kept"].sum())))
         error, loss, kept = np.mean(scores, axis=0)
         quality = {"error": f"{100 * error:.1f}%", "log loss": f"{loss:.3f}", "kept": float(kept)}
         rows.append(
@@ -120,6 +120,6 @@ def wide() -> list[Row]:
         seconds, tree = clock.once(partial(fit, X, y))
         peak = clock.peak_bytes(partial(fit, X, y))
         quality = {"K": float(5 * d), "peak MB": peak / 1e6, "K x K MB": 8 * (5 * d) ** 2 / 1e6}
-        quality["kept"] = float(tree["evidence"]["relevant"].sum())
+        quality["kept"] = float(tree["evidence"]["kept"].sum())
         rows.append(Row("classes", f"n = 200, 5 x {d} weights", seconds=seconds, quality=quality))
     return rows

@@ -28,7 +28,7 @@ y = {
     "negative_binomial": rng.poisson(np.exp(eta) * rng.gamma(2, 0.5, 200)),
 }
 tree = bs.fit("ard_gaussian", (X, y[sys.argv[1]]), likelihood=sys.argv[1], draws=0)
-print(time.perf_counter() - start, float(tree["evidence"]["log_evidence"]), int(tree["evidence"]["relevant"].sum()))
+print(time.perf_counter() - start, float(tree["evidence"]["log_evidence"]), int(tree["evidence"]["kept"].sum()))
 """
 
 

@@ -108,7 +108,7 @@ def _score(scores: Scores, contestant: str, X: Any, y: Any, inside: Any, out: An
     right = np.where(y[out] == 1, probability, 1 - probability)
     scores.error.append(100 * float(np.mean((probability > 0.5) != y[out])))
     scores.log_loss.append(-float(np.mean(np.log(np.maximum(right, 1e-300)))))
-    scores.kept.append(float(tree["evidence"]["relevant"].sum()))
+    scores.kept.append(float(tree["evidence"]["kept"].sum()))
     scores.status[tree["evidence"].attrs["status"]] += 1
 
 

@@ -15,12 +15,14 @@ from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.versions import versions
+from bayes_sparse.common.warnings import tell
 from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inference.sampling import Density
 from bayes_sparse.inputs.kernel_width import Rating, WidthSearch
 from bayes_sparse.inputs.model import Centred, Model
 from bayes_sparse.problem.labelled import LabelledProblem
+from bayes_sparse.trees.alternatives import in_a_sentence
 from bayes_sparse.trees.description import Description
 from bayes_sparse.trees.write import fit_tree, with_width
 
@@ -197,6 +199,9 @@ class Found[End: Ended]:
     def tree(self, draws: int, chains: int, rng: np.random.Generator) -> xr.DataTree:
         """Moments, and draws if any are asked for."""
         tree = fit_tree(self.description, self.attributes, draws=draws, chains=chains, rng=rng)
+        undecided = in_a_sentence(tree["evidence"].to_dataset())
+        if undecided:
+            tell(undecided)
         return tree if self.tried is None else with_width(tree, self.tried)
 
 

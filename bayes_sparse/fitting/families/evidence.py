@@ -15,6 +15,7 @@ from bayes_sparse.common.warnings import tell
 from bayes_sparse.fitting.families._family import Task, needs_flat, unpriced, without_sampler, wrong_kind
 from bayes_sparse.fitting.nuts.start import Start, log_gamma_sd, nuisance_values, places_of, start_at
 from bayes_sparse.inference.approximations import approximate
+from bayes_sparse.inference.claims import price_of
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome
 from bayes_sparse.inference.method import EvidenceMethod, Method
 from bayes_sparse.inputs.kernel_width import Rating
@@ -184,19 +185,17 @@ class EvidenceFamily:
 def prices(smoothness: str | float, labelled: LabelledProblem, *, flat: bool) -> list[float]:
     """The price of a degree of freedom in nats: what to try first, and what to fall back on.
 
-    Automatic, for columns that each mean something: M of them that have nothing to do with the target reach, by chance,
-    a largest squared z-score of about 2 log M - log log M; a column enters when its own exceeds 1 + 2c, and c is set to
-    make this exceed the former by one. For kernels on the rows there is no true set to be found, and the pure method
-    predicts best as long as it leaves most of the data to estimate the noise: 0 first, the same price if not. Who
-    gives a proper hyper-prior has chosen another guard, and pays nothing. Several classes pay nothing either: there
-    are many more weights than the classes need, and the price would leave too few of them.
+    Automatic, for columns that each mean something: `price_of` their number. For kernels on the rows there is no true
+    set to be found, and the pure method predicts best as long as it leaves most of the data to estimate the noise: 0
+    first, the same price if not. Who gives a proper hyper-prior has chosen another guard, and pays nothing. Several
+    classes pay nothing either: there are many more weights than the classes need, and the price would leave too few of
+    them.
     """
     if isinstance(smoothness, str) and smoothness == "auto":
         if labelled.predictors > 1 or not flat:
             return [0.0]
         free = labelled.surface.d if labelled.linear is None else int(labelled.linear.free.sum())
-        log_m = float(np.log(max(free, 3)))
-        price = float(log_m - 0.5 * np.log(log_m))
+        price = price_of(free)
         return [0.0, price] if labelled.interchangeable else [price]
     if not isinstance(smoothness, Real) or not (np.isfinite(smoothness) and smoothness >= 0):
         raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")

@@ -11,6 +11,7 @@ from bayes_sparse.report.markup import COLOURS, Html, count, joined, nothing, pa
 from bayes_sparse.report.material import Material, Section, kept_of, strength, terms_of
 from bayes_sparse.results.plots.fits import GREY
 from bayes_sparse.results.relevance import relevance
+from bayes_sparse.trees.alternatives import in_a_sentence
 from bayes_sparse.trees.read import StoredFit
 
 if TYPE_CHECKING:
@@ -22,8 +23,10 @@ _ROWS = 30  # of a table
 _TERMS = 40  # of the picture
 _HIGHEST = 11.0  # inches of the picture
 _SIDE_BY_SIDE = 6  # fits in one picture
-_ORDER = ("mean", "sd", "strength", "precision", "gamma", "pull")
+_ORDER = ("word", "mean", "sd", "strength", "chance", "alternatives", "precision", "gamma", "pull")
 _HEADINGS = {
+    "word": "relevant?",
+    "alternatives": "cannot be told from",
     "precision": "prior precision α",
     "gamma": "determined by the data",
     "pull": "pull (±1: kept)",
@@ -46,11 +49,16 @@ def _body(material: Material) -> Html:
 
 def _of_evidence(fit: StoredFit) -> list[Html]:
     whole = relevance(fit.tree)
-    kept = whole[whole["relevant"]]
-    words = _how_many(fit, len(kept), len(whole))
+    kept = whole[whole["kept"]] if "kept" in whole else whole
+    words = _how_many(fit, kept, len(whole))
     if not len(kept):
         return [paragraph(words)]
     shown = kept.head(_ROWS).assign(strength=strength(kept))
+    if "chance" in shown:
+        shown["chance"] = [f"{chance:.2g}" if chance >= 1e-4 else "< 0.0001" for chance in shown["chance"]]
+        shown["alternatives"] = [", ".join(map(str, rivals)) for rivals in shown["rival"]]
+        if not shown["alternatives"].any():
+            shown = shown.drop(columns="alternatives")
     if "gamma" in shown:
         shown["gamma"] = [f"{100 * share:.0f}%" for share in shown["gamma"]]
     shown = shown[[name for name in _ORDER if name in shown]]
@@ -58,15 +66,18 @@ def _of_evidence(fit: StoredFit) -> list[Html]:
     return [paragraph(words), table(shown.rename(columns=_HEADINGS), f"Terms kept: {fit.name}")]
 
 
-def _how_many(fit: StoredFit, kept: int, offered: int) -> str:
-    found = kept_of(fit)
+def _how_many(fit: StoredFit, kept: pd.DataFrame, offered: int) -> str:
+    found, k = kept_of(fit), len(kept)
     if found is not None and found[2] == "directions":
         return (
             f"A one-step method prunes directions, not weights: {count(found[0])} of {count(found[1])} directions were "
-            f"kept, and each weight is made of them.{_first(kept)}"
+            f"kept, and each weight is made of them.{_first(k)}"
         )
-    pruned = f"; the other {count(offered - kept)} were pruned" if offered > kept else ""
-    return f"{count(kept)} of {count(offered)} terms were kept{pruned}.{_first(kept)}"
+    pruned = f"; the other {count(offered - k)} were pruned" if offered > k else ""
+    perhaps = k - int(kept["relevant"].sum())
+    unsure = f" Chance may explain {count(perhaps)} of them, kept because they help to predict." if perhaps else ""
+    undecided = "" if fit.evidence is None else in_a_sentence(fit.evidence)
+    return f"{count(k)} of {count(offered)} terms were kept{pruned}.{unsure} {undecided}{_first(k)}"
 
 
 def _of_draws(fit: StoredFit, frame: pd.DataFrame) -> list[Html]:

@@ -169,8 +169,8 @@ class Comparison:
         A row a pair of trees: how many terms both, only one or neither takes for relevant, Jaccard's index, Cohen's
         kappa, and the rank correlation of abs(mean) / sd.
     relevant : DataFrame
-        A row a term, a column a tree: whether it is relevant. Those that a fit keeps; abs(mean) / sd > 2 where a fit
-        cannot prune a weight (NUTS of everything, one-step methods, a proper prior on the precisions).
+        A row a term, a column a tree: whether it is relevant, as `bs.relevance` has it: kept, and not likely to be
+        chance.
     loo : DataFrame or None
         `arviz.compare` of the trees that have a pointwise log-likelihood, if two have.
     verdict : str
@@ -268,7 +268,7 @@ def compare_knowing(
     alike = _of_the_same_terms(named, chosen, notes)
     aligned, terms = aligned_marginals({name: named[name] for name in alike})
     parameters = _parameters(aligned, chosen)
-    relevant = relevant_terms(named, aligned)
+    relevant = relevant_terms(named, aligned, terms)
     table, elpd = loo_of(named, loos, notes)
     summary = summary_of(named, chosen, aligned, parameters, relevant)
     summary = pd.concat([summary, evidences(named, notes), elpd, score_columns(named, chosen, rows, notes)], axis=1)

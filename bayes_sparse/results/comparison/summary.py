@@ -13,7 +13,7 @@ import pandas as pd
 import pymc as pm
 import xarray as xr
 
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inference.claims import FALSE_FINDS, chance_of
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.results.comparison.held_out import HeldOut, log_scores
 from bayes_sparse.results.comparison.marginals import Marginals, weight_names
@@ -29,7 +29,6 @@ __all__ = [
     "diagnosed",
     "evidences",
     "loo_of",
-    "prunes",
     "relevant_terms",
     "score_columns",
     "summary_of",
@@ -104,39 +103,23 @@ def chosen_reference(trees: dict[str, xr.DataTree], reference: str | None) -> st
     return reference
 
 
-_STRONG = 2.0  # |mean| / sd above which a term counts as relevant where no term can be pruned
+def relevant_terms(trees: dict[str, xr.DataTree], aligned: dict[str, Marginals], terms: int) -> pd.DataFrame:
+    """A row a term, a column a tree: whether it is relevant, by what `bs.relevance` calls so.
 
-
-def prunes(tree: xr.DataTree) -> bool:
-    """Whether the fit can set weights to exactly zero.
-
-    NUTS of everything cannot, nor can one-step methods, nor those with a proper prior on the precisions, under which
-    none is ever infinite, but for several classes, where useless terms are deleted all the same.
+    Of a tree that prunes no weights it is judged by (mean / sd)^2, among so many ``terms``.
     """
-    if rung_of(tree) == "full" or stored(tree).by_direction:
-        return False
-    hyper = np.ravel(tree["evidence"].attrs.get("hyper", ()))
-    return len(hyper) < 2 or not hyper[1] > 0 or "of_class" in tree["evidence"].coords
-
-
-def relevant_terms(trees: dict[str, xr.DataTree], aligned: dict[str, Marginals]) -> pd.DataFrame:
-    """A row a term, a column a tree: kept, or, where the tree cannot prune, |mean| / sd > 2."""
     columns = {}
     for name, own in aligned.items():
-        strong = np.abs(own.mean) > _STRONG * _spread(trees[name], own)
-        columns[name] = (own.kept if prunes(trees[name]) else strong & own.kept)[own.weight]
+        evidence = trees[name]["evidence"].to_dataset() if "evidence" in trees[name].children else xr.Dataset()
+        if "kept" in evidence:
+            known = dict(zip(weight_names(trees[name]), evidence["relevant"].to_numpy().tolist(), strict=True))
+            columns[name] = np.array([known.get(str(term), False) for term in own.names[own.weight]], dtype=bool)
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                score = np.where(own.sd > 0, (own.mean / own.sd) ** 2, 0.0)
+            columns[name] = (chance_of(score, terms) <= FALSE_FINDS)[own.weight]
     first = next(iter(aligned.values()))
     return pd.DataFrame(columns, index=pd.Index(first.names[first.weight], name="parameter"))
-
-
-def _spread(tree: xr.DataTree, own: Marginals) -> FloatArray:
-    """Sds to judge the means by; of a plug-in, which has none, those that its precisions and gammas stand for."""
-    if rung_of(tree) != "plug_in" or "gamma" not in tree["evidence"] or stored(tree).by_direction:
-        return own.sd
-    evidence = tree["evidence"].to_dataset()
-    variance = (1 - evidence["gamma"].to_numpy()) / evidence["alpha"].to_numpy()
-    known = dict(zip(weight_names(tree), np.sqrt(variance).tolist(), strict=True))
-    return np.array([known.get(str(name), 0.0) for name in own.names])
 
 
 def agreement(relevant: pd.DataFrame, aligned: dict[str, Marginals], terms: int) -> pd.DataFrame:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sparse.inference.claims import FALSE_FINDS
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import relevance
 
@@ -17,14 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["BLUE", "GREY", "ORANGE", "axes_or_new", "plot_curve", "plot_history", "plot_relevance"]
 
 BLUE, GREY, ORANGE = "#2266aa", "#888888", "#dd7722"
+_LONG = 30  # characters of a name on an axis
 
 
 def plot_relevance(
-    tree: xr.DataTree, *, top: int = 20, by: Literal["weight", "feature"] = "weight", ax: Axes | None = None
+    tree: xr.DataTree,
+    *,
+    top: int = 20,
+    by: Literal["weight", "feature"] = "weight",
+    false_finds: float = FALSE_FINDS,
+    ax: Axes | None = None,
 ) -> Axes:
     """Weights of the terms kept, most relevant on top, with intervals of two standard deviations.
 
-    Weights of standardised columns are drawn as the effect of one standard deviation, so that they can be compared.
+    Those that chance may explain are drawn hollow, and one that another column could stand for is labelled with both
+    ("x0 or x1"). Weights of standardised columns are drawn as the effect of one standard deviation, so that they can be
+    compared.
 
     Parameters
     ----------
@@ -35,6 +44,8 @@ def plot_relevance(
     by : "weight" or "feature"
         With several classes: the weight of each feature and class, or a bar for each feature, with the share of every
         class in its strength.
+    false_finds : float
+        As in `bs.relevance`.
     ax : matplotlib.axes.Axes, optional
         Where to draw.
 
@@ -43,10 +54,10 @@ def plot_relevance(
     matplotlib.axes.Axes
     """
     ax = axes_or_new(ax)
-    table = relevance(tree)
+    table = relevance(tree, false_finds=false_finds)
     if by == "feature" and table.index.nlevels == 2:
-        return _plot_features(table, relevance(tree, by="feature"), top, ax)
-    kept = table[table["relevant"]].head(top)
+        return _plot_features(table, relevance(tree, by="feature", false_finds=false_finds), top, ax)
+    kept = (table[table["kept"]] if "kept" in table else table).head(top)
     names = kept.index.to_list()
     if kept.index.nlevels == 2:  # the basis functions of several classes, under the names that the tree has for them
         names = [f"{basis}[{label}]" for basis, label in names]
@@ -56,23 +67,43 @@ def plot_relevance(
         unit = "effect of one standard deviation"
     height = np.arange(len(kept))[::-1]
     ax.axvline(0.0, color=GREY, lw=0.8)
-    ax.errorbar(
-        kept["mean"] * scale, height, xerr=2 * kept["sd"] * scale, fmt="o", color=BLUE, ecolor=BLUE, ms=5, lw=1.5
-    )
-    ax.set_yticks(height, names)
+    words = kept["word"] if "word" in kept else pd.Series("relevant", index=kept.index)
+    meanings = f"relevant: chance at most {false_finds:g}", "perhaps: chance may explain it"
+    for meaning, colour, face in zip(meanings, (BLUE, GREY), (BLUE, "white"), strict=True):
+        some = (words == meaning.partition(":")[0]).to_numpy()
+        if some.any():
+            own, wide = kept[some], scale[some]
+            style = {"fmt": "o", "color": colour, "mfc": face, "ms": 5, "lw": 1.5, "label": meaning}
+            ax.errorbar(own["mean"] * wide, height[some], xerr=2 * own["sd"] * wide, **style)
+    shown = kept["alternatives"].where(kept["alternatives"] != "", names) if "alternatives" in kept else names
+    ax.set_yticks(height, [_short(name) for name in shown])
     ax.set_xlabel(f"{unit} (mean and 2 sd)")
-    total, shown = int(table["relevant"].sum()), len(kept)
-    ax.set_title(f"{total} of {len(table)} terms kept" + (f", the first {shown} shown" if shown < total else ""))
+    ax.set_title(_title(table, len(kept)))
+    if (words == "perhaps").any():
+        ax.legend(frameon=False, fontsize="small", loc="best")
     ax.margins(y=0.08)
     return ax
+
+
+def _title(table: pd.DataFrame, shown: int) -> str:
+    if "kept" not in table:
+        return f"The {shown} largest of {len(table)} weights"
+    total, relevant = int(table["kept"].sum()), int(table["relevant"].sum())
+    perhaps = f", {relevant} of them relevant" if relevant < total else ""
+    return f"{total} of {len(table)} terms kept{perhaps}" + (f"; the first {shown} shown" if shown < total else "")
+
+
+def _short(name: object) -> str:
+    text = str(name)
+    return text if len(text) <= _LONG else text[: _LONG - 1] + "…"
 
 
 def _plot_features(weights: pd.DataFrame, features: pd.DataFrame, top: int, ax: Axes) -> Axes:
     """A bar a feature as long as its strength, divided between the classes that keep it."""
     from matplotlib import colormaps
 
-    shown = features[features["relevant"]].head(top)
-    square = (weights["mean"] / weights["sd"].where(weights["relevant"], np.inf)) ** 2
+    shown = features[features["kept"]].head(top)
+    square = ((weights["mean"] / weights["sd"]).where(weights["kept"], 0.0)) ** 2
     share = square.unstack("class", fill_value=0).reindex(shown.index)
     lengths = share.div(share.sum(axis=1), axis=0).mul(shown["strength"], axis=0)
     height, left = np.arange(len(shown))[::-1], np.zeros(len(shown))
@@ -82,7 +113,7 @@ def _plot_features(weights: pd.DataFrame, features: pd.DataFrame, top: int, ax: 
         left = left + lengths[label].to_numpy()
     ax.set_yticks(height, shown.index.to_list())
     ax.set_xlabel("strength: root of the sum of (mean / sd)² over classes")
-    total = int(features["relevant"].sum())
+    total = int(features["kept"].sum())
     more = f", the first {len(shown)} shown" if len(shown) < total else ""
     ax.set_title(f"{total} of {len(features)} features kept{more}")
     ax.legend(title="class", frameon=False, fontsize="small")
@@ -113,9 +144,9 @@ def plot_curve(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     grid = np.linspace(x.min(), x.max(), 400)
     predicted = predict(tree, grid[:, None])
     mean, sd = predicted["mean"].to_numpy(), predicted["sd"].to_numpy()
-    relevant = tree["evidence"]["relevant"] if "evidence" in tree.children else xr.DataArray(False)
-    vectors = "basis" in relevant.dims  # directions have no place among the rows, and NUTS prunes nothing
-    kept = relevant.to_numpy() if vectors else np.zeros(len(x), dtype=bool)
+    # Directions have no place among the rows, and NUTS prunes nothing.
+    vectors = "evidence" in tree.children and "kept" in tree["evidence"]
+    kept = tree["evidence"]["kept"].to_numpy() if vectors else np.zeros(len(x), dtype=bool)
     ax.fill_between(grid, mean - 1.96 * sd, mean + 1.96 * sd, color=BLUE, alpha=0.15, lw=0, label="95% of new data")
     ax.plot(x, y, ".", color=GREY, ms=4, label="data")
     ax.plot(grid, mean, color=BLUE, lw=2, label="mean")

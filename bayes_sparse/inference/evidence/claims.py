@@ -1,0 +1,77 @@
+"""What an evidence fit may claim of its terms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score
+from bayes_sparse.inference.evidence.ascent import Ascent
+from bayes_sparse.inference.evidence.exchanges import exchanges
+from bayes_sparse.inference.evidence.state import Approximation, State
+from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.problem.gaussian import Primal
+
+__all__ = ["claims"]
+
+_STEPS = 5  # of the climb after an exchange
+_CLIMBED = 16  # terms whose best exchange is climbed for real
+_NEAR = 1.0  # nats by which the climb on the quadratic may be wrong
+
+
+def claims(
+    problem: AnyProblem, fitted: Approximation, state: State, selected: State, among: Approximation, *, rivals: bool
+) -> Claims:
+    """Scores at the end of a fit, and exchanges where its terms were selected.
+
+    Parameters
+    ----------
+    problem : Problem or ClassProblem
+        What was fitted.
+    fitted, state : Approximation, State
+        The posterior that the fit ended at.
+    selected, among : State, Approximation
+        Where the search that chose the terms ended, and what it searched; they may be the same.
+    rivals : bool
+        Whether exchanges are wanted.
+    """
+    M = problem.design.M
+    score = np.full(problem.design.width, np.nan)
+    glued = problem.predictors > 1 and state.terms is None  # machines of one class each: no likelihood of them all
+    if isinstance(state.posterior, Primal) and not glued:
+        all_columns = fitted.scores(state)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.where(all_columns.S > 0, all_columns.Q**2 / all_columns.S, 0.0)
+    s, q = state.left_out()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score[state.index] = np.where(s > 0, q**2 / s, 0.0)
+    columns = int(problem.free.sum())
+    chance = chance_of(score, columns, _left(fitted, state))
+    found = _rivals(problem, among, selected, least_score(columns)) if rivals and not glued else []
+    return Claims(score[:M], chance[:M], found)
+
+
+def _left(fitted: Approximation, state: State) -> float:
+    """Degrees of freedom left for a normal likelihood's noise."""
+    if fitted.count is None or not state.theta.size:
+        return np.inf
+    return max(fitted.count - float(state.gamma.sum()), 1.0)
+
+
+def _rivals(problem: AnyProblem, among: Approximation, state: State, least: float) -> list[tuple[int, int, float]]:
+    """Exchanges by columns that would pay at the price of so many, the best of each term climbed for real."""
+    if not isinstance(state.posterior, Primal) or not state.free.any():
+        return []
+    known = exchanges(state, among.scores(state), among.objective, problem.free, within=UNDECIDED + _NEAR)
+    ascent = Ascent(among, problem.theta_bounds, 1e-6)
+    out: list[tuple[int, int, float]] = []
+    climbed: set[int] = set()
+    for move in known:
+        if move.column is None or move.score < least:
+            continue
+        loss = move.loss
+        if move.position not in climbed and len(climbed) < _CLIMBED and loss < UNDECIDED + _NEAR:
+            climbed.add(move.position)
+            new, _ = ascent(move.made(among, state), _STEPS, tolerance=1e-2)
+            loss = state.objective - new.objective
+        out.append((int(state.index[move.position]), move.column, loss))
+    return sorted(out, key=lambda exchange: exchange[2])

@@ -1,0 +1,192 @@
+"""What else could stand in a term's place: the gain of an addition, the worth of a term, and exchanges of the two.
+
+With one term left out the scores of all other columns follow at once (Tipping & Faul 2003), but at the precisions of
+the others as they are, and correlated columns change those: after an exchange a neighbour grows, or is not needed any
+more. So the most promising exchanges are all climbed together, in every precision, on the quadratic that the likelihood
+is at the mode (a normal one is that everywhere, at its noise).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_sparse.common.types import BoolArray, FloatArray
+from bayes_sparse.inference.evidence.state import Approximation, Objective, Scores, State
+from bayes_sparse.problem.gaussian import Primal
+
+__all__ = ["Exchange", "addition_gain", "column_worth", "exchanges", "largest"]
+
+_HOPE = 5.0  # nats that the others may make up for, when they follow
+_EACH = 5  # columns looked at in the place of each term
+_MOST = 64  # exchanges climbed together
+_WORK = 1e7  # and as many multiplications a step
+_STEPS = 3  # Newton steps of that climb
+_LONGEST = 2.0  # of such a step, in log units
+
+
+def addition_gain(S: FloatArray, Q: FloatArray, smoothness: float) -> tuple[FloatArray, FloatArray]:
+    """Gain in the objective from adding each column at its own best precision, and that precision."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        u = Q**2 / S - 2 * smoothness
+        pays = (u > 1) & (S > 0)
+        gain = np.where(pays, 0.5 * (u - 1 - np.log(u)), 0.0)
+        alpha = np.where(pays, S / (u - 1), np.inf)
+    return gain, alpha
+
+
+def column_worth(alpha: FloatArray, s: FloatArray, q: FloatArray, smoothness: float) -> FloatArray:
+    """What the objective would lose with a column of precision alpha taken out."""
+    return 0.5 * (np.log(alpha / (alpha + s)) + (q**2 - 2 * smoothness * s) / (alpha + s))
+
+
+def largest(gain: FloatArray, count: int) -> list[int]:
+    """Positions of the largest gains, best first, without sorting them all."""
+    count = min(count, len(gain))
+    top = np.argpartition(-gain, count - 1)[:count] if count < len(gain) else np.arange(len(gain))
+    return [int(i) for i in top[np.argsort(-gain[top], kind="stable")]]
+
+
+class Exchange(NamedTuple):
+    """A term kept for a column left out.
+
+    Attributes
+    ----------
+    position : int
+        Of the term among the active columns.
+    column : int, optional
+        What takes its place; None for nothing.
+    loss : float
+        What the objective loses, in nats.
+    alpha : array (k,)
+        Precisions after it, the newcomer's in the place of the term.
+    score : float
+        Squared z-score of the newcomer once the term is out.
+    """
+
+    position: int
+    column: int | None
+    loss: float
+    alpha: FloatArray
+    score: float = 0.0
+
+    def made(self, approximation: Approximation, state: State) -> State:
+        """The state after it."""
+        index, alpha = state.index.copy(), self.alpha
+        if self.column is None:
+            index, alpha = np.delete(index, self.position), np.delete(alpha, self.position)
+        else:
+            index[self.position] = self.column
+        return approximation.at(index, alpha, state.theta, state)
+
+
+def exchanges(
+    state: State, scores: Scores, objective: Objective, free: BoolArray, within: float, enough: float = np.inf
+) -> list[Exchange]:
+    """The best few exchanges of each term, those that lose least first, with all other precisions re-estimated.
+
+    A column can stand for a term only if it pays for itself once the term is out.
+
+    Parameters
+    ----------
+    state, scores : State, Scores
+        An optimum, and what every column would add to it.
+    objective : Objective
+        What is maximised.
+    free : bool array (width,)
+        Columns whose precisions are estimated: others neither come nor go.
+    within : float
+        Nats: only exchanges that promise to lose less than this are climbed to the end.
+    enough : float
+        An exchange that gains this many nats with the other precisions as they are is the only one given, if there is
+        one: a search that takes it has no use for the others.
+    """
+    if not isinstance(state.posterior, Primal):
+        return []
+    worth = column_worth(state.alpha, *state.left_out(), objective.smoothness)
+    outside = free.copy()
+    outside[state.index] = False
+    found: list[Exchange] = []
+    for position in np.flatnonzero(state.free).tolist():
+        S, Q = scores.without(state, position)
+        gains, precisions = addition_gain(S, Q, objective.smoothness)
+        gains[~outside] = 0.0
+        for column in largest(gains, _EACH):
+            if gains[column] > 0:
+                alpha = state.alpha.copy()
+                alpha[position] = precisions[column]
+                loss, score = float(worth[position] - gains[column]), float(Q[column] ** 2 / S[column])
+                found.append(Exchange(position, column, loss, alpha, score))
+        found.append(Exchange(position, None, float(worth[position]), state.alpha))
+    found.sort(key=lambda exchange: exchange.loss)
+    if found and found[0].loss < -enough:
+        return found[:1]
+    few = int(min(_MOST, _WORK / max(len(state.index), 1) ** 3))
+    near = [exchange for exchange in found[:few] if exchange.loss < within + _HOPE]
+    climbed = _climbed(state, scores, objective, near, within) if near else []
+    return sorted(climbed + found[len(near) :], key=lambda exchange: exchange.loss)
+
+
+def _climbed(
+    state: State, scores: Scores, objective: Objective, moves: list[Exchange], within: float
+) -> list[Exchange]:
+    """The same with the losses after a climb in all precisions, on the quadratic at the mode."""
+    assert isinstance(state.posterior, Primal)
+    P = state.posterior.lower @ state.posterior.lower.T
+    position = np.array([move.position for move in moves])
+    column = np.array([-1 if move.column is None else move.column for move in moves])
+    overlap = np.where(column[:, None] < 0, 0.0, scores.overlap[column])  # nothing is a column of zeros
+    cross = overlap @ P
+    square = np.where(column < 0, 0.0, scores.S[column]) + np.einsum("ij,ij->i", cross, overlap)
+    moment = cross @ state.mean + np.where(column < 0, 0.0, scores.Q[column])
+    p, row = len(moves), np.arange(len(moves))
+    H = np.repeat((P - np.diag(state.alpha))[None], p + 1, axis=0)  # the last one stays as it is
+    b = np.repeat((P @ state.mean)[None], p + 1, axis=0)
+    H[row, position], H[row, :, position], H[row, position, position] = cross, cross, square
+    b[row, position] = moment
+    alpha = np.array([*(move.alpha for move in moves), state.alpha])
+    J, step, promise = _look(H, b, alpha, state.free, objective)
+    now = J[-1]
+    for _ in range(_STEPS):
+        on = np.flatnonzero(now - J - promise < within)  # the others will not come as near
+        new = alpha[on] * np.exp(step[on])
+        new_J, new_step, new_promise = _look(H[on], b[on], new, state.free, objective)
+        better = new_J > J[on]
+        J[on], alpha[on] = np.where(better, new_J, J[on]), np.where(better[:, None], new, alpha[on])
+        step[on] = np.where(better[:, None], new_step, step[on] / 4)
+        promise[on] = np.where(better, new_promise, promise[on] / 4)
+    return [move._replace(loss=float(loss), alpha=own) for move, loss, own in zip(moves, now - J, alpha, strict=False)]
+
+
+def _look(
+    H: FloatArray, b: FloatArray, alpha: FloatArray, free: BoolArray, objective: Objective
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Objective of many models of k columns each, up to what they share, and a Newton step in their log precisions.
+
+    Also what the step promises to gain.
+    """
+    c, k = objective.smoothness, len(free)
+    diagonal = np.arange(k)
+    P = H.copy()
+    P[:, diagonal, diagonal] += alpha
+    Sigma = np.linalg.inv(P)
+    w = np.einsum("pij,pj->pi", Sigma, b)
+    variance = Sigma[:, diagonal, diagonal]
+    sign, log_determinant = np.linalg.slogdet(P)
+    with np.errstate(invalid="ignore"):
+        own = 0.5 * np.log(alpha) - c * (1 - alpha * variance) + objective.a * np.log(alpha) - objective.b * alpha
+        J = own[:, free].sum(axis=1) + 0.5 * (np.einsum("pi,pi->p", b, w) - log_determinant)
+    J[(sign <= 0) | ~np.isfinite(J)] = -np.inf
+    T = Sigma - (Sigma * alpha[:, None]) @ Sigma  # Sigma H Sigma
+    T_own = T[:, diagonal, diagonal]
+    slope = 0.5 * (1 - alpha * (variance + w**2)) + c * alpha * T_own + objective.a - objective.b * alpha
+    hill = -(alpha[:, :, None] * alpha[:, None]) * Sigma * (0.5 * Sigma + w[:, :, None] * w[:, None] - 2 * c * T)
+    hill[:, diagonal, diagonal] += 0.5 * alpha * (variance + w**2) - c * alpha * T_own + objective.b * alpha
+    slope[:, ~free], hill[:, ~free], hill[:, :, ~free] = 0.0, 0.0, 0.0
+    hill[:, diagonal, diagonal] += 1e-3 + ~free
+    slope[~np.isfinite(J)], hill[~np.isfinite(J)] = 0.0, np.eye(k)
+    step = np.linalg.solve(hill, slope[:, :, None])[:, :, 0]
+    uphill = np.einsum("pi,pi->p", slope, step) > 0
+    step = np.clip(np.where(uphill[:, None], step, slope), -_LONGEST, _LONGEST)
+    return J, step, np.einsum("pi,pi->p", slope, step)
