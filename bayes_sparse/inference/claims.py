@@ -9,7 +9,7 @@ from scipy.stats import chi2, f
 
 from bayes_sparse.common.types import FloatArray
 
-__all__ = ["FALSE_FINDS", "UNDECIDED", "Claims", "chance_of", "least_score", "price_of"]
+__all__ = ["FALSE_FINDS", "UNDECIDED", "Claims", "chance_of", "least_score", "price_of", "with_weaker_as_noise"]
 
 FALSE_FINDS = 0.05  # how often data without any signal may have a relevant term
 UNDECIDED = 3.0  # nats: the data do not decide between a term and a column that would lose less than this in its place
@@ -49,6 +49,20 @@ def chance_of(score: FloatArray, columns: int, left: float = np.inf) -> FloatArr
     tail = f.sf(score, 1, left) if np.isfinite(left) else chi2.sf(score, 1)
     with np.errstate(divide="ignore"):
         return np.asarray(-np.expm1(columns * np.log1p(-tail)))
+
+
+def with_weaker_as_noise(score: FloatArray, left: float) -> FloatArray:
+    """Squared z-scores of terms with the noise as it would be estimated without those that score less.
+
+    Terms picked by chance take more out of the residuals than their degrees of freedom, and so make the noise look
+    smaller than it is, and each other larger. A strong term must not owe anything to weaker ones that chance may
+    explain; what it loses by them where they are real does not matter to it.
+    """
+    order = np.argsort(-score, kind="stable")
+    weaker = np.append(np.cumsum(np.maximum(score[order] - 1, 0.0)[::-1])[::-1][1:], 0.0)[: len(score)]
+    out = score.copy()
+    out[order] /= 1 + weaker / left
+    return out
 
 
 def price_of(columns: int) -> float:

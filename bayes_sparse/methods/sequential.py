@@ -19,7 +19,7 @@ import numpy as np
 
 from bayes_sparse.common.checks import check_search
 from bayes_sparse.common.types import Report
-from bayes_sparse.inference.evidence.ascent import Ascent
+from bayes_sparse.inference.evidence.ascent import Ascent, delete_phantoms
 from bayes_sparse.inference.evidence.exchanges import addition_gain, exchanges, largest
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, Scores, State
 from bayes_sparse.problem.classes import AnyProblem, Link
@@ -143,6 +143,7 @@ class Sequential:
                 grown = self._exchange(problem, ascent, state, scores)
             if grown is None:
                 state, _ = ascent(state, 200)
+                state = delete_phantoms(approximation, state)
                 return Outcome(state, [*history, state.objective], True, iteration)
             state, settled = ascent(grown, self.steps, tolerance=_COARSE)[0], False
             history.append(state.objective)

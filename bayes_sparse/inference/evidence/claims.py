@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score
+from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score, with_weaker_as_noise
 from bayes_sparse.inference.evidence.ascent import Ascent
 from bayes_sparse.inference.evidence.exchanges import exchanges
 from bayes_sparse.inference.evidence.state import Approximation, State
@@ -45,7 +45,11 @@ def claims(
     with np.errstate(divide="ignore", invalid="ignore"):
         score[state.index] = np.where(s > 0, q**2 / s, 0.0)
     columns = int(problem.free.sum())
-    chance = chance_of(score, columns, _left(fitted, state))
+    left, judged = _left(fitted, state), score.copy()
+    if np.isfinite(left):
+        terms = state.index[state.free]
+        judged[terms] = with_weaker_as_noise(score[terms], left)
+    chance = chance_of(judged, columns, left)
     found = _rivals(problem, among, selected, least_score(columns)) if rivals and not glued else []
     return Claims(score[:M], chance[:M], found)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score
+from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score, with_weaker_as_noise
 from bayes_sparse.inference.evidence.exchanges import largest
 from bayes_sparse.inference.l1.path import Point
 from bayes_sparse.problem.gaussian import cholesky
@@ -37,7 +37,10 @@ def claims(point: Point, *, rivals: bool) -> Claims:
     Q = gradient - overlap @ (gradient[index] - fixed * point.w)
     score = _ratio(Q, S)
     score[index] = w**2 / Sigma.diagonal()
-    left = (_count(point) - k) if point.path.own_noise else np.inf
+    left, judged = np.inf, score.copy()
+    if point.path.own_noise:
+        left, priced = max(_count(point) - k, 1.0), index[problem.free[index]]
+        judged[priced] = with_weaker_as_noise(score[priced], left)
     found: list[tuple[int, int, float]] = []
     for i in np.flatnonzero(problem.free[index]).tolist() if rivals else []:
         r, variance = overlap[:, i], Sigma[i, i]
@@ -48,7 +51,7 @@ def claims(point: Point, *, rivals: bool) -> Claims:
             if instead[j] > least_score(columns) and loss < 2 * UNDECIDED:
                 found.append((int(index[i]), j, float(loss)))
     found.sort(key=lambda exchange: exchange[2])
-    return Claims(score[: design.M], chance_of(score, columns, max(left, 1.0))[: design.M], found)
+    return Claims(score[: design.M], chance_of(judged, columns, left)[: design.M], found)
 
 
 def _ratio(Q: FloatArray, S: FloatArray) -> FloatArray:

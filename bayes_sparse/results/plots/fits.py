@@ -73,8 +73,8 @@ def plot_relevance(
         some = (words == meaning.partition(":")[0]).to_numpy()
         if some.any():
             own, wide = kept[some], scale[some]
-            style = {"fmt": "o", "color": colour, "mfc": face, "ms": 5, "lw": 1.5, "label": meaning}
-            ax.errorbar(own["mean"] * wide, height[some], xerr=2 * own["sd"] * wide, **style)
+            x, bars = own["mean"] * wide, 2 * own["sd"] * wide
+            ax.errorbar(x, height[some], xerr=bars, fmt="o", color=colour, mfc=face, ms=5, lw=1.5, label=meaning)
     shown = kept["alternatives"].where(kept["alternatives"] != "", names) if "alternatives" in kept else names
     ax.set_yticks(height, [_short(name) for name in shown])
     ax.set_xlabel(f"{unit} (mean and 2 sd)")
