@@ -5,13 +5,17 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-__all__ = ["FitWarning", "tell"]
+__all__ = ["FitWarning", "UndecidedWarning", "tell"]
 
 _HERE = (str(Path(__file__).parents[1]),)  # the package
 
 
 class FitWarning(UserWarning):
     """Something about a fit that its user should know before trusting it."""
+
+
+class UndecidedWarning(FitWarning):
+    """The data do not decide between a term and columns that could stand in its place."""
 
 
 def tell(message: str, kind: type[Warning] = FitWarning) -> None:

@@ -9,17 +9,23 @@ from bayes_sparse.inference.claims import UNDECIDED
 __all__ = ["alternative_sets", "in_a_sentence", "rivals"]
 
 _SHOWN = 3  # sets in a sentence
+_SAME = 1e-6  # nats: a column that loses less is the same, up to its unit
 
 
 def rivals(evidence: xr.Dataset) -> dict[str, list[tuple[str, float]]]:
-    """Of each term kept, by name, the columns left out that could stand in its place and the nats lost, best first."""
+    """Of each term kept, by name, the columns left out that could stand in its place and the nats lost, best first.
+
+    With several classes the same feature in another class is no rival: which class's weight carries it does not matter.
+    """
     found: dict[str, list[tuple[str, float]]] = {}
     if "exchange_term" not in evidence:
         return found
     names = evidence["basis"].to_numpy()
-    term, rival = (names[evidence[f"exchange_{which}"].to_numpy()].tolist() for which in ("term", "rival"))
+    owner = evidence["of_column"].to_numpy() if "of_column" in evidence.coords else names
+    term, rival = evidence["exchange_term"].to_numpy(), evidence["exchange_rival"].to_numpy()
     for own, other, loss in zip(term, rival, evidence["exchange_loss"].to_numpy().tolist(), strict=True):
-        found.setdefault(str(own), []).append((str(other), loss))
+        if owner[own] != owner[other]:
+            found.setdefault(str(names[own]), []).append((str(names[other]), loss))
     return found
 
 
@@ -34,8 +40,14 @@ def alternative_sets(evidence: xr.Dataset) -> dict[str, tuple[str, ...]]:
 
 
 def in_a_sentence(evidence: xr.Dataset) -> str:
-    """What to tell of them; empty if there are none."""
-    sets = [" or ".join(names) for names in alternative_sets(evidence).values()]
+    """What to tell of the relevant ones; empty if there are none. Columns that are the same are told of elsewhere."""
+    relevant = {str(name) for name in evidence["basis"].to_numpy()[evidence["relevant"].to_numpy()].tolist()}
+    known = rivals(evidence)
+    sets = [
+        " or ".join(names)
+        for term, names in alternative_sets(evidence).items()
+        if term in relevant and abs(known[term][0][1]) > _SAME
+    ]
     if not sets:
         return ""
     more = f" (and {len(sets) - _SHOWN} more sets)" if len(sets) > _SHOWN else ""

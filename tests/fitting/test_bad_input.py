@@ -100,7 +100,7 @@ def test_duplicate_columns_are_pointed_out_and_one_is_used():
         tree = fit(table(copy=X[:, 0], again=X[:, 2]), target="y")
     message = str(caught[0].message)
     assert_one_sentence(message, "'copy' is 'age', 'again' is 'height'")
-    relevant = tree["evidence"]["relevant"]
+    relevant = tree["evidence"]["kept"]
     assert relevant.sel(basis=["age", "copy"]).sum() == 1
     assert relevant.sel(basis=["height", "again"]).sum() == 1
 

@@ -62,7 +62,7 @@ def test_a_good_fit_warns_nothing_and_says_how_it_was_made(method):
     history = tree["evidence"]["history"].to_numpy()
     assert np.all(np.diff(history) >= -1e-6)
     np.testing.assert_allclose(history[-1], tree["evidence"]["objective"], rtol=1e-12)
-    assert tree["evidence"]["relevant"].to_numpy().tolist() == [True, False, True, False]
+    assert tree["evidence"]["kept"].to_numpy().tolist() == [True, False, True, False]
 
 
 def test_evidence_is_the_models_default():
@@ -100,18 +100,18 @@ def test_smoothness_is_the_price_of_a_term(smoothness, kept):
         priced = bs.fit("ard_gaussian", (columns, Y), smoothness=smoothness, draws=0)["evidence"]
     assert priced.attrs["smoothness"] == smoothness
     if kept == "more":
-        assert priced["relevant"].sum() > auto["relevant"].sum()
+        assert priced["kept"].sum() > auto["kept"].sum()
         np.testing.assert_allclose(priced["objective"], priced["log_evidence"], rtol=1e-10)
     else:
-        assert priced["relevant"].sum() < auto["relevant"].sum() + 1
-    assert set(np.flatnonzero(auto["relevant"])) == {0, 2}
+        assert priced["kept"].sum() < auto["kept"].sum() + 1
+    assert set(np.flatnonzero(auto["kept"])) == {0, 2}
 
 
 @pytest.mark.parametrize("method", EVIDENCE_METHODS)
 @pytest.mark.parametrize("basis", [bs.basis.linear(bias=False, standardise=False), bs.basis.rbf(1.5, bias=False)])
 def test_the_log_evidence_is_the_density_of_the_targets(method, basis):
     evidence = bs.fit("ard_gaussian", (X, Y), method=method, basis=basis, smoothness=1.0, draws=0)["evidence"]
-    active = evidence["relevant"].to_numpy()
+    active = evidence["kept"].to_numpy()
     Phi = basis.matrix(X, X)[:, active]
     covariance = evidence["sigma"].item() ** 2 * np.eye(N) + (Phi / evidence["alpha"].to_numpy()[active]) @ Phi.T
     expected = stats.multivariate_normal.logpdf(Y, np.zeros(N), covariance)
@@ -122,7 +122,7 @@ def test_a_proper_hyper_prior_prunes_nothing():
     tree = bs.fit("ard_gaussian", (X, Y), hyper=(0.5, 0.005), draws=0)["evidence"]
     assert list(tree.attrs["hyper"]) == [0.5, 0.005]
     assert tree.attrs["smoothness"] == 0
-    assert tree["relevant"].all()
+    assert tree["kept"].all()
     assert np.isfinite(tree["alpha"]).all()
 
 
@@ -140,7 +140,7 @@ def test_status_null(likelihood, bias):
         )
     evidence = tree["evidence"]
     assert evidence.attrs["status"] == "null"
-    assert not evidence["relevant"].any()
+    assert not evidence["kept"].any()
     assert np.isposinf(evidence["alpha"]).all()
     assert np.all(evidence["mean"] == 0)
     assert "w" not in tree["posterior"]

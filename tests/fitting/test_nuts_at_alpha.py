@@ -67,7 +67,7 @@ def agree(draws, mean, sd):
 
 def exact_log_evidence(evidence):
     """Of a normal likelihood: y is normal, with what the terms kept add to its covariance."""
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     alpha = evidence["alpha"].to_numpy()[kept] / X.std(axis=0)[kept] ** 2
     Phi = Z[:, kept]
     wide = 10 * np.sqrt(np.mean(REAL**2))
@@ -165,7 +165,7 @@ def test_log_likelihood_and_log_p_of_its_own_draws(real):
     posterior = real["posterior"].to_dataset()
     w, bias = posterior["w"].to_numpy(), posterior["bias"].to_numpy()
     evidence = real["evidence"].to_dataset()
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     eta, sigma = w @ X[:, kept].T + bias[..., None], float(evidence["sigma"])
     expected = stats.norm.logpdf(REAL, eta, sigma)
     assert_allclose(real["log_likelihood"]["height"], expected, rtol=1e-7)
@@ -195,7 +195,7 @@ def test_moments_are_those_of_the_draws(real):
 def test_a_regression_predicts_by_its_draws(real):
     posterior = real["posterior"].to_dataset().stack(sample=("chain", "draw"))
     sigma = float(real["constant_data"]["sigma"])
-    kept = real["evidence"]["relevant"].to_numpy()
+    kept = real["evidence"]["kept"].to_numpy()
     eta = NEW[:, kept] @ posterior["w"].transpose("basis", "sample").to_numpy() + posterior["bias"].to_numpy()
     prediction = bs.predict(real, pd.DataFrame(NEW, columns=["small", "large", "tiny"]))
     assert_allclose(prediction["mean"], eta.mean(axis=1), rtol=1e-10)
@@ -204,7 +204,7 @@ def test_a_regression_predicts_by_its_draws(real):
 
 def test_counts_predict_by_their_draws(counts):
     posterior = counts["posterior"].to_dataset().stack(sample=("chain", "draw"))
-    kept = counts["evidence"]["relevant"].to_numpy()
+    kept = counts["evidence"]["kept"].to_numpy()
     eta = NEW[:, kept] @ posterior["w"].transpose("basis", "sample").to_numpy() + posterior["bias"].to_numpy()
     prediction = bs.predict(counts, NEW)
     assert_allclose(prediction["mean"], np.exp(eta).mean(axis=1), rtol=1e-10)
@@ -214,7 +214,7 @@ def test_counts_predict_by_their_draws(counts):
 def test_two_classes_predict_by_their_draws():
     tree = sampled((X, BINARY), likelihood="bernoulli", draws=100)
     posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
-    kept = tree["evidence"]["relevant"].to_numpy()
+    kept = tree["evidence"]["kept"].to_numpy()
     eta = NEW[:, kept] @ posterior["w"].transpose("basis", "sample").to_numpy() + posterior["bias"].to_numpy()
     assert_allclose(bs.predict(tree, NEW)["probability"].sel({"class": 1}), expit(eta).mean(axis=1), rtol=1e-10)
 
@@ -241,7 +241,7 @@ def test_a_tree_read_back_predicts_the_same(which, request, tmp_path):
 
 def test_what_is_done_with_any_tree(real):
     table = bs.relevance(real)
-    assert set(table.index[table["relevant"]]) == {"small", "large"}
+    assert set(table.index[table["kept"]]) == {"small", "large"}
     assert_allclose(table.loc["small", "mean"], real["posterior"]["w"].sel(basis="small").mean())
     whole = bs.unpruned(real)["posterior"]["w"]
     assert whole.sizes["basis"] == 3
@@ -313,7 +313,7 @@ def test_the_support_with_its_noise():
     lam = float(tree["evidence"]["lambda"])
     assert tree["posterior"].attrs["conditional_on"] == f"the support and lambda* = {lam:.4g}; flat priors count as 1"
     posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
-    kept = tree["evidence"]["relevant"].to_numpy()
+    kept = tree["evidence"]["kept"].to_numpy()
     eta = NEW[:, kept] @ posterior["w"].transpose("basis", "sample").to_numpy() + posterior["bias"].to_numpy()
     prediction = bs.predict(tree, NEW)
     variance = eta.var(axis=1) + np.mean(posterior["sigma"].to_numpy() ** 2)

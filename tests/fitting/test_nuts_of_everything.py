@@ -77,15 +77,15 @@ def test_statistics_and_data_as_arviz_wants_them(warm):
 
 def test_relevance_of_its_draws(warm):
     table, w = bs.relevance(warm), warm["posterior"]["w"]
-    assert list(table.columns) == ["mean", "sd", "sign", "relevant"]
+    assert list(table.columns) == ["mean", "sd", "sign", "score", "chance", "kept", "relevant", "word"]
     for label in ("x0", "x1"):
         own = w.sel(basis=label).to_numpy()
         assert_allclose(table.loc[label, "mean"], own.mean())
         assert_allclose(table.loc[label, "sd"], own.std())
         assert_allclose(table.loc[label, "sign"], max(np.mean(own > 0), np.mean(own < 0)))
-        assert table.loc[label, "relevant"] == (abs(own.mean()) > 2 * own.std())
+        assert_allclose(table.loc[label, "score"], (own.mean() / own.std()) ** 2)
     assert table["relevant"].all()
-    assert bs.plot_relevance(warm).get_title() == "2 of 2 terms kept"
+    assert bs.plot_relevance(warm).get_title() == "2 of 2 terms relevant"
 
 
 def test_no_objective_to_plot(warm):

@@ -69,7 +69,7 @@ def test_a_kernel_fit_is_the_fit_of_its_columns(kernel, bias, standardise):
     tree = bs.fit(model, (X, Y), basis=basis, **settings)
     columns = bs.fit(model, (formula(inputs, inputs), Y), basis=bs.basis.precomputed(bias=bias), **settings)
     np.testing.assert_allclose(tree["evidence"]["log_evidence"], columns["evidence"]["log_evidence"], rtol=1e-5)
-    np.testing.assert_array_equal(tree["evidence"]["relevant"], columns["evidence"]["relevant"])
+    np.testing.assert_array_equal(tree["evidence"]["kept"], columns["evidence"]["kept"])
     expected = bs.predict(columns, formula(new, inputs))
     found = bs.predict(tree, NEW)
     for name in ("mean", "sd"):
@@ -88,7 +88,7 @@ def test_standardising_is_undone_in_every_report(bias):
     outside = bs.fit(model, (by_hand, y), basis=bs.basis.linear(bias=bias, standardise=False), draws=0)
     ours, theirs = inside["evidence"], outside["evidence"]
     np.testing.assert_allclose(ours["log_evidence"], theirs["log_evidence"], rtol=1e-9)
-    np.testing.assert_array_equal(ours["relevant"], theirs["relevant"])
+    np.testing.assert_array_equal(ours["kept"], theirs["kept"])
     np.testing.assert_allclose(ours["mean"], theirs["mean"] / X.std(axis=0), rtol=1e-6)
     np.testing.assert_allclose(ours["sd"], theirs["sd"] / X.std(axis=0), rtol=1e-6)
     np.testing.assert_allclose(ours["alpha"], theirs["alpha"] * X.var(axis=0), rtol=1e-6)

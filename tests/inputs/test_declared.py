@@ -172,7 +172,7 @@ def test_the_declaration_of_a_named_model_is_that_model(likelihood):
 def test_known_noise_gives_the_textbook_evidence():
     model = normal(sigma=0.5)
     evidence = bs.fit(model, smoothness=0, draws=0)["evidence"]
-    active = evidence["relevant"].to_numpy()
+    active = evidence["kept"].to_numpy()
     Phi = X[:, active]
     covariance = 0.25 * np.eye(N) + 100.0 + (Phi / evidence["alpha"].to_numpy()[active]) @ Phi.T
     sign, log_determinant = np.linalg.slogdet(2 * np.pi * covariance)

@@ -85,7 +85,7 @@ def test_a_weight_counts_a_row_that_often(likelihood, y, method):
     np.testing.assert_allclose(weighted["log_evidence"], repeated["log_evidence"], rtol=1e-6)
     for name in ("mean", "sd", "bias", "bias_sd"):
         np.testing.assert_allclose(weighted[name], repeated[name], rtol=2e-3, atol=1e-6, err_msg=name)
-    np.testing.assert_array_equal(weighted["relevant"], repeated["relevant"])
+    np.testing.assert_array_equal(weighted["kept"], repeated["kept"])
 
 
 def test_a_row_of_weight_zero_is_not_there():
@@ -116,7 +116,7 @@ def test_an_exposure_is_an_offset_on_the_log_scale():
     exposure = RNG.uniform(1.0, 20.0, N)
     count = RNG.poisson(exposure * np.exp(0.4 + 0.7 * X[:, 2]))
     tree = bs.fit("ard_gaussian", (X, count), likelihood="poisson", offset=np.log(exposure), draws=0)
-    assert tree["evidence"]["relevant"].to_numpy().tolist() == [False, False, True]
+    assert tree["evidence"]["kept"].to_numpy().tolist() == [False, False, True]
     np.testing.assert_allclose(tree["evidence"]["mean"][2], 0.7, atol=4 * tree["evidence"]["sd"][2].item())
     np.testing.assert_allclose(tree["evidence"]["bias"], 0.4, atol=4 * tree["evidence"]["bias_sd"].item())
     once = bs.predict(tree, X[:5], offset=np.log(exposure[:5]))
@@ -127,11 +127,11 @@ def test_an_exposure_is_an_offset_on_the_log_scale():
 def test_kept_columns_are_never_pruned():
     table = pd.DataFrame(X, columns=["signal", "dull", "duller"]).assign(y=Y)
     without = bs.fit("ard_gaussian", table, target="y", draws=0)["evidence"]
-    assert without["relevant"].to_numpy().tolist() == [True, False, False]
+    assert without["kept"].to_numpy().tolist() == [True, False, False]
     for keep in ("dull", ["dull"], ("dull", "signal")):
         for method in ("sequential", "mackay", "em"):
             kept = bs.fit("ard_gaussian", table, target="y", keep=keep, method=method, draws=0)["evidence"]
-            assert kept["relevant"].sel(basis="dull")
+            assert kept["kept"].sel(basis="dull")
             assert np.isfinite(kept["alpha"].sel(basis="dull"))
             assert kept["sd"].sel(basis="dull") > 0
             assert kept["gamma"].sel(basis="dull") > 0.9  # a wide prior: the data decide, and it counts as a whole one
@@ -143,4 +143,4 @@ def test_everything_kept_is_a_ridge_with_a_wide_prior():
     tree = bs.fit("ard_gaussian", (X, Y), keep=names, draws=0)["evidence"]
     least_squares = np.linalg.lstsq(np.column_stack([X, np.ones(N)]), Y, rcond=None)[0]
     np.testing.assert_allclose(tree["mean"], least_squares[:3], atol=1e-3)
-    assert tree["relevant"].all()
+    assert tree["kept"].all()

@@ -195,7 +195,7 @@ def test_columns_that_are_the_same_are_said():
 def test_a_fit_of_the_features_kept_in_their_own_units():
     """Least squares on the columns kept is what the posterior mean tends to: weights and bias in the units of X."""
     tree = bs.fit("ard_gaussian", (sp.csr_array(X), TARGETS["normal"]), draws=0)
-    kept = np.flatnonzero(tree["evidence"]["relevant"])
+    kept = np.flatnonzero(tree["evidence"]["kept"])
     assert kept.tolist() == [0, 3, 5]
     least, *_ = np.linalg.lstsq(np.column_stack([X[:, kept], np.ones(N)]), TARGETS["normal"], rcond=None)
     sd = tree["evidence"]["sd"].to_numpy()[kept]

@@ -226,7 +226,7 @@ def test_columns_named_by_numbers_can_be_named_by_numbers():
     frame[4] = frame[0] - frame[2] + 0.1 * rng.normal(size=40)
     tree = bs.fit("ard_gaussian", frame, target=4, keep=[1], draws=0)
     assert list(tree["evidence"]["basis"].to_numpy()) == ["0", "1", "2", "3"]
-    assert bool(tree["evidence"]["relevant"].sel(basis="1"))
+    assert bool(tree["evidence"]["kept"].sel(basis="1"))
 
 
 def labelled_rows():

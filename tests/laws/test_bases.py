@@ -58,7 +58,7 @@ def test_the_objective_never_falls_and_pruned_means_pruned(name, method, seed):
     history = evidence["history"].to_numpy()
     assert np.diff(history).min(initial=0.0) >= -1e-8  # a deletion may cost a rounding error
     assert float(evidence["objective"]) >= history[0] - 1e-8
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     for variable, pruned in (("mean", 0.0), ("sd", 0.0), ("gamma", 0.0), ("alpha", np.inf)):
         values = evidence[variable].to_numpy()
         assert np.all(values[~kept] == pruned)
@@ -111,7 +111,7 @@ def test_a_standardised_basis_does_not_see_units(name, seed, powers):
     scale = 10.0 ** np.array(powers)
     one, other = fit(X, y, UNITS[name]), fit(X * scale - 2 * scale, y, UNITS[name])
     assert_allclose(float(other["evidence"]["objective"]), float(one["evidence"]["objective"]), rtol=1e-6, atol=1e-4)
-    assert_allclose(other["evidence"]["relevant"], one["evidence"]["relevant"])
+    assert_allclose(other["evidence"]["kept"], one["evidence"]["kept"])
     new, _ = data(1, n=5)
     moved = predictions_at(other, 0.3 * new * scale - 2 * scale)
     assert_allclose(moved, predictions(one, new)["mean"], rtol=1e-3, atol=1e-4)
@@ -129,7 +129,7 @@ def test_the_unit_of_the_target_does_not_matter(name, seed, factor):
     one, other = fit(X, y, BASES[name]), fit(X, factor * y, BASES[name])
     expected = float(one["evidence"]["objective"]) - len(y) * np.log(abs(factor))
     assert_allclose(float(other["evidence"]["objective"]), expected, rtol=1e-6, atol=1e-4)
-    assert_allclose(other["evidence"]["relevant"], one["evidence"]["relevant"])
+    assert_allclose(other["evidence"]["kept"], one["evidence"]["kept"])
     assert_allclose(other["evidence"]["mean"] / factor, one["evidence"]["mean"], rtol=2e-3, atol=1e-4 * np.abs(y).max())
 
 
@@ -139,7 +139,7 @@ def test_predictions_are_those_of_the_reported_weights(name):
     X, y = data(3)
     basis = BASES[name]
     evidence = (tree := fit(X, y, basis))["evidence"]
-    assert bool(evidence["relevant"].any())
+    assert bool(evidence["kept"].any())
     new, centres = data(1, n=5)[0] * 0.3, X
     inputs = new
     if basis.kernel and basis.standardise:

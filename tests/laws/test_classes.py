@@ -42,7 +42,7 @@ def test_the_objective_never_falls(method, seed):
     history = evidence["history"].to_numpy()
     assert np.all(np.diff(history) >= -1e-8)
     assert history[-1] == pytest.approx(float(evidence["objective"]), abs=1e-8)
-    pruned = ~evidence["relevant"].to_numpy()
+    pruned = ~evidence["kept"].to_numpy()
     assert np.all(np.isinf(evidence["alpha"].to_numpy()[pruned]))
     assert np.all(evidence["mean"].to_numpy()[pruned] == 0)
 
@@ -79,7 +79,7 @@ def test_units_do_not_matter(method, seed):
     scale, shift = 10.0 ** np.arange(-2.0, 2.0), np.arange(4.0)
     a, b = fitted(method, X, y), fitted(method, X * scale + shift, y)
     assert_allclose(a["evidence"]["log_evidence"], b["evidence"]["log_evidence"], rtol=1e-6)
-    assert_array_equal(a["evidence"]["relevant"], b["evidence"]["relevant"])
+    assert_array_equal(a["evidence"]["kept"], b["evidence"]["kept"])
     assert_allclose(a["evidence"]["mean"], b["evidence"]["mean"] * np.tile(scale, 3), rtol=1e-4, atol=1e-6)
     assert_allclose(
         bs.predict(a, X)["probability"], bs.predict(b, X * scale + shift)["probability"], rtol=1e-4, atol=1e-6

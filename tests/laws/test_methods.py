@@ -49,7 +49,7 @@ def fit(X, y, method, likelihood="normal", **options):
 def same(one, other, *, mean=1.0, order=slice(None), alpha=1e-3):
     """Two fits of the same problem in another form: equal but for rounding, which a search may magnify a little."""
     a, b = one["evidence"], other["evidence"]
-    assert_allclose(b["relevant"].to_numpy(), a["relevant"].to_numpy()[order])
+    assert_allclose(b["kept"].to_numpy(), a["kept"].to_numpy()[order])
     assert_allclose(float(b["objective"]), float(a["objective"]), rtol=1e-6, atol=1e-5)
     assert_allclose(b["mean"].to_numpy(), a["mean"].to_numpy()[order] * mean, rtol=alpha, atol=1e-6)
     assert_allclose(b["sd"].to_numpy(), a["sd"].to_numpy()[order] * np.abs(mean), rtol=alpha)
@@ -82,7 +82,7 @@ def test_pruned_and_kept(method, likelihood, hyper):
     X, y = data(likelihood, 5, p=8)
     tree = fit(X, y, method, likelihood, hyper=hyper, draws=20, random_seed=0, max_iterations=300)
     evidence = tree["evidence"]
-    kept = evidence["relevant"]
+    kept = evidence["kept"]
     assert int(kept.sum()) > 0
     if hyper:
         assert bool(kept.all())
@@ -96,7 +96,7 @@ def test_pruned_and_kept(method, likelihood, hyper):
     assert bool((evidence["gamma"] <= 1).all())
     assert list(tree["posterior"]["basis"].to_numpy()) == list(evidence["basis"].to_numpy()[kept.to_numpy()])
     table = bs.relevance(tree)
-    assert int(table["relevant"].sum()) == int(kept.sum())
+    assert int(table["kept"].sum()) == int(kept.sum())
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
@@ -133,7 +133,7 @@ def test_the_units_of_columns_do_not_matter(method, likelihood, seed, powers):
     scale = 10.0 ** np.array(powers) * [1, -1, 1, 1, -1]
     one, other = (fit(Z, y, method, likelihood, max_iterations=300) for Z in (X, X * scale + 3.0 * np.abs(scale)))
     same(one, other, mean=1 / scale)
-    kept = one["evidence"]["relevant"].to_numpy()
+    kept = one["evidence"]["kept"].to_numpy()
     ratio = other["evidence"]["alpha"].to_numpy()[kept] / one["evidence"]["alpha"].to_numpy()[kept]
     assert_allclose(ratio, scale[kept] ** 2, rtol=1e-3)
     new = np.random.default_rng(0).standard_normal((4, 5))
@@ -150,7 +150,7 @@ def test_the_unit_of_the_target_does_not_matter(method, seed, factor):
     X, y = data("normal", seed)
     one, other = fit(X, y, method), fit(X, factor * y, method)
     a, b = one["evidence"], other["evidence"]
-    assert_allclose(b["relevant"], a["relevant"])
+    assert_allclose(b["kept"], a["kept"])
     assert_allclose(b["mean"], factor * a["mean"], rtol=1e-3, atol=1e-6 * abs(factor))
     assert_allclose(float(b["bias"]), factor * float(a["bias"]), rtol=1e-3)
     assert_allclose(float(b["sigma"]), abs(factor) * float(a["sigma"]), rtol=1e-3)
@@ -168,7 +168,7 @@ def test_the_origin_of_the_target_hardly_matters(method, seed, shift):
     """
     X, y = data("normal", seed)
     one, other = (fit(X, t, method)["evidence"] for t in (y, y + shift))
-    assert_allclose(other["relevant"], one["relevant"])
+    assert_allclose(other["kept"], one["kept"])
     assert_allclose(other["mean"], one["mean"], rtol=1e-2, atol=1e-3)
     pull = (abs(shift) + np.abs(y).max()) * float(one["sigma"]) ** 2 / (100 * len(y) * np.mean(y**2))
     assert_allclose(float(other["bias"]), float(one["bias"]) + shift, atol=3 * pull + 3e-3)
@@ -182,7 +182,7 @@ def test_draws_have_the_moments_and_densities_they_claim(method, likelihood):
     basis = bs.basis.linear(standardise=False)
     tree = fit(X, y, method, likelihood, basis=basis, draws=1000, chains=4, random_seed=2)
     evidence, posterior = tree["evidence"], tree["posterior"]
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     w = posterior["w"].to_numpy().reshape(4000, -1)
     draws = np.column_stack([w, posterior["bias"].to_numpy().ravel()])
     order = np.argsort(evidence["column"].to_numpy())
@@ -248,7 +248,7 @@ def test_nothing_to_find_leaves_the_bias(method):
     with pytest.warns(bs.FitWarning, match="bias only"):
         tree = fit(X, y, method, smoothness=5.0, draws=10, random_seed=0)
     assert tree["evidence"].attrs["status"] == "null"
-    assert not tree["evidence"]["relevant"].any()
+    assert not tree["evidence"]["kept"].any()
     assert_allclose(float(tree["evidence"]["bias"]), y.mean(), atol=1e-3)
     assert "w" not in tree["posterior"]
     assert_allclose(bs.predict(tree, X[:3])["mean"], y.mean(), atol=1e-3)

@@ -88,7 +88,7 @@ def same(one, other, method, *, mean=1.0, order=slice(None), unit=1.0):
     truth = a["mean"].to_numpy()[order] * mean
     scale = np.abs(truth).max() if np.abs(truth).max() > 0 else 1.0
     assert_allclose(b["mean"].to_numpy() / scale, truth / scale, atol=close)
-    assert_array_equal(b["relevant"].to_numpy(), a["relevant"].to_numpy()[order])
+    assert_array_equal(b["kept"].to_numpy(), a["kept"].to_numpy()[order])
     assert_allclose(b["sd"].to_numpy(), a["sd"].to_numpy()[order] * np.abs(mean), rtol=10 * close)
     assert_allclose(float(b["lambda"]) * unit, float(a["lambda"]), rtol=close)
     assert_allclose(float(b["R"]), float(a["R"]) * unit, rtol=close)
@@ -104,7 +104,7 @@ def test_reweighted_ends_in_one_of_three_ways(likelihood, kind, seed):
     status, N = evidence.attrs["status"], int(evidence["N"])
     assert status in ENDINGS["reweighted"]
     assert (N == 0) == (status == "null") == np.isnan(float(evidence["lambda"]))
-    assert N == int(evidence["relevant"].sum()) == np.count_nonzero(evidence["mean"])
+    assert N == int(evidence["kept"].sum()) == np.count_nonzero(evidence["mean"])
     assert np.isfinite([float(evidence[name]) for name in ("R", "criterion", "log_prior", "log_likelihood_mode")]).all()
     assert np.isfinite(evidence["mean"]).all()
     assert np.isfinite(evidence["sd"]).all()

@@ -27,7 +27,7 @@ def assert_same_point(data, **settings):
         assert_allclose(ours[name], other[name], rtol=1e-4, atol=1e-5 * np.abs(other[name]).max(), err_msg=name)
     assert_allclose(ours["criterion"], other["criterion"], rtol=1e-8)
     assert ours["N"] == other["N"]
-    assert ours["relevant"].equals(other["relevant"])
+    assert ours["kept"].equals(other["kept"])
 
 
 @every_likelihood

@@ -24,7 +24,7 @@ def test_the_end_satisfies_its_equations(c, hyper):
     tree = bs.fit("ard_gaussian", (X, y), basis=BARE, method="em", smoothness=c, hyper=hyper, draws=0, tolerance=1e-13)
     evidence = tree["evidence"]
     assert evidence.attrs["status"] == "converged"
-    assert bool(evidence["relevant"].all())
+    assert bool(evidence["kept"].all())
     a, b = hyper or (0.0, 0.0)
     alpha, sigma = evidence["alpha"].to_numpy(), float(evidence["sigma"])
     Sigma = np.linalg.inv(X.T @ X / sigma**2 + np.diag(alpha))
@@ -63,5 +63,5 @@ def test_columns_without_use_go_at_the_end_only():
     X = rng.standard_normal((80, 6))
     y = 2 * X[:, 0] + 0.5 * rng.standard_normal(80)
     evidence = bs.fit("ard_gaussian", (X, y), basis=BARE, method="em", draws=0)["evidence"]
-    assert bool(evidence["relevant"][0])
-    assert int(evidence["relevant"].sum()) < 6
+    assert bool(evidence["kept"][0])
+    assert int(evidence["kept"].sum()) < 6

@@ -128,7 +128,7 @@ def test_it_says_that_it_is_no_solution(likelihood, messages):
     assert np.abs(evidence["pull"]).max() > 1.1
     assert_allclose(evidence.attrs["violation"], np.abs(evidence["pull"]).max() - 1, rtol=1e-6)
     assert [m for m in messages if "no solution of the exact criterion" in m and "method='reweighted'" in m]
-    inside = evidence["relevant"].to_numpy()
+    inside = evidence["kept"].to_numpy()
     if np.abs(evidence["mean"].to_numpy() * X.std(axis=0))[inside].min() > 0.1:  # beyond the smoothing
         assert_allclose(np.abs(evidence["pull"].to_numpy()[inside]), 1.0, atol=1e-3)
 

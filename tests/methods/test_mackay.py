@@ -29,7 +29,7 @@ def test_the_end_satisfies_its_equations(c):
     X, y = regression()
     evidence = bs.fit("ard_gaussian", (X, y), basis=BARE, method="mackay", smoothness=c, draws=0, tolerance=1e-13)
     evidence = evidence["evidence"]
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     X, alpha, sigma = X[:, kept], evidence["alpha"].to_numpy()[kept], float(evidence["sigma"])
     w, Sigma, gamma = posterior(X, y, alpha, sigma)
     T = (Sigma @ X.T @ X @ Sigma / sigma**2).diagonal()
@@ -45,7 +45,7 @@ def test_with_a_gamma_prior(hyper):
     X, y = regression()
     tree = bs.fit("ard_gaussian", (X, y), basis=BARE, method="mackay", hyper=hyper, draws=0, tolerance=1e-13)
     evidence = tree["evidence"]
-    assert bool(evidence["relevant"].all())  # no precision is infinite under a proper prior
+    assert bool(evidence["kept"].all())  # no precision is infinite under a proper prior
     assert evidence.attrs["smoothness"] == 0
     alpha, sigma = evidence["alpha"].to_numpy(), float(evidence["sigma"])
     w, _, gamma = posterior(X, y, alpha, sigma)
@@ -91,7 +91,7 @@ def test_useless_columns_are_pruned_by_the_rule():
     X, y = regression(2, n=40, M=12)
     tree = bs.fit("ard_gaussian", (X, y), basis=BARE, method="mackay", smoothness=0, draws=0)
     evidence = tree["evidence"]
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     assert 0 < kept.sum() < 12
     alpha, sigma = evidence["alpha"].to_numpy()[kept], float(evidence["sigma"])
     C = sigma**2 * np.eye(40) + (X[:, kept] / alpha) @ X[:, kept].T

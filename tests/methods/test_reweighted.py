@@ -27,7 +27,7 @@ def test_what_is_found_is_a_stationary_point_of_the_criterion(likelihood):
     size = np.abs(evidence["mean"].to_numpy() * X.std(axis=0))
     count, R = int(np.count_nonzero(size)), size.sum()
     log_likelihood = log_density(likelihood, y, predictor(evidence, X), nuisance_of(evidence)).sum()
-    assert evidence["N"] == count == evidence["relevant"].sum() > 2
+    assert evidence["N"] == count == evidence["kept"].sum() > 2
     assert_allclose(evidence["R"], R, rtol=1e-10)
     assert_allclose(evidence["log_likelihood_mode"], log_likelihood, rtol=1e-9)
     assert_allclose(evidence["criterion"], -log_likelihood + count * np.log(R), rtol=1e-9)
@@ -130,7 +130,7 @@ def test_copies_are_folded_and_named(likelihood, messages):
     tree = fit((more, TARGETS[likelihood]), likelihood=likelihood)
     assert [m for m in messages if "'copy' is 'x0', 'opposite' is minus 'x1'" in m and "folded" in m]
     assert tree["evidence"].attrs["folded"] == '["copy", "opposite"]'
-    assert not tree["evidence"]["relevant"].sel(basis=["copy", "opposite"]).any()
+    assert not tree["evidence"]["kept"].sel(basis=["copy", "opposite"]).any()
     for name in ("lambda", "N", "R", "criterion"):
         assert_allclose(tree["evidence"][name], plain["evidence"][name], rtol=1e-7)
     ours, other = bs.predict(tree, more.iloc[:20]), bs.predict(plain, frame.iloc[:20])
@@ -144,7 +144,7 @@ def test_a_wide_regression_whose_noise_collapses():
     with pytest.warns(bs.FitWarning, match="until the noise collapses.*method='cv', give `lam`, or fit 'ard_gaussian'"):
         evidence = fit((wide, wide[:, 0] + rng.standard_normal(30)))["evidence"]
     assert (evidence.attrs["status"], int(evidence["N"])) == ("null", 0)
-    assert not evidence["relevant"].any()
+    assert not evidence["kept"].any()
 
 
 @every_likelihood
@@ -152,7 +152,7 @@ def test_what_is_kept_has_no_price_and_is_not_counted(likelihood):
     evidence = fit((X, TARGETS[likelihood]), likelihood=likelihood, keep=["x5", "x7"])["evidence"]
     mean = evidence["mean"].to_numpy()
     assert np.all(mean[[5, 7]] != 0)
-    assert evidence["relevant"].to_numpy()[[5, 7]].all()
+    assert evidence["kept"].to_numpy()[[5, 7]].all()
     assert evidence["N"] == np.count_nonzero(mean) - 2
     assert_allclose(evidence["R"], np.abs(mean * X.std(axis=0))[[0, 1, 2, 3, 4, 6]].sum(), rtol=1e-10)
     assert_minimum(evidence, likelihood, TARGETS[likelihood], kept=[5, 7])

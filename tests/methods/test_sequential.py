@@ -7,8 +7,9 @@ from numpy.testing import assert_allclose
 import bayes_sparse as bs
 from bayes_sparse.inference.approximations import Exact
 from bayes_sparse.inference.evidence.ascent import Ascent, delete_useless
+from bayes_sparse.inference.evidence.exchanges import addition_gain, column_worth
 from bayes_sparse.inference.evidence.state import Objective
-from bayes_sparse.methods.sequential import Sequential, addition_gain, column_worth
+from bayes_sparse.methods.sequential import Sequential
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
 
@@ -157,7 +158,7 @@ def test_reports_every_round_and_says_when_it_was_stopped():
 def test_the_truth_is_found():
     truth = bs.datasets.sparse_linear(n=100, p=200, k=5, random_seed=0)
     evidence = bs.fit("ard_gaussian", (truth.X, truth.y), draws=0)["evidence"]
-    assert_allclose(evidence["relevant"], truth.relevant)
+    assert_allclose(evidence["kept"], truth.relevant)
     # Each weight within four posterior sds: five of them, so a false alarm in three thousand.
     z = (evidence["mean"] - truth.weights)[truth.relevant] / evidence["sd"][truth.relevant]
     assert np.abs(z).max() < 4

@@ -49,7 +49,7 @@ def test_the_tree(hyper):
     assert evidence["basis"].to_numpy()[P] == "x0[blue]"
     assert evidence["of_class"].to_numpy().tolist() == np.repeat(LABELS, P).tolist()
     assert evidence["of_column"].to_numpy().tolist() == [f"x{j}" for j in range(P)] * 3
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     assert 3 <= kept.sum() < 3 * P
     assert_array_equal(posterior["basis"], evidence["basis"][kept])
     assert posterior["bias"].dims == ("chain", "draw", "class")
@@ -66,7 +66,7 @@ def test_log_likelihood_and_log_target_of_a_draw():
     log_p = log_softmax(eta, axis=1)[np.arange(N), np.searchsorted(LABELS, Y)]
     assert_allclose(tree["log_likelihood"]["y"].isel(chain=1, draw=17), log_p, rtol=1e-9, atol=1e-12)
     evidence = tree["evidence"]
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     scale = np.tile(X.std(axis=0), 3)[kept]
     w, alpha = whole["w"].to_numpy()[kept] * scale, evidence["alpha"].to_numpy()[kept] / scale**2
     bias = whole["bias"].to_numpy() + whole["w"].to_numpy().reshape(3, P) @ X.mean(axis=0)
@@ -104,14 +104,14 @@ def test_relevance_by_weight_and_by_feature():
     table, features = bs.relevance(tree), bs.relevance(tree, by="feature")
     assert table.index.names == ["basis", "class"]
     assert len(table) == 3 * P
-    assert table["relevant"].is_monotonic_decreasing
-    assert table.loc[~table["relevant"], "score"].is_monotonic_decreasing
-    assert table.loc[table["relevant"], "score"].isna().all()
+    assert table["kept"].is_monotonic_decreasing
+    assert table.loc[~table["kept"], "score"].is_monotonic_decreasing
+    assert table["score"].notna().all()
     assert features.index.name == "basis"
     assert set(features.index[:3]) == {"x0", "x1", "x2"}  # those that the classes depend on
     for name, row in features.iterrows():
         own = table.xs(name, level="basis")
-        kept = own[own["relevant"]]
+        kept = own[own["kept"]]
         assert row["classes"] == len(kept)
         assert row["gamma"] == pytest.approx(own["gamma"].sum())
         assert row["strength"] == pytest.approx(np.sqrt(np.sum((kept["mean"] / kept["sd"]) ** 2)))
@@ -134,7 +134,7 @@ def test_picture_of_the_features():
     tree = fit(X, Y)
     ax = bs.plot_relevance(tree, by="feature")
     table = bs.relevance(tree, by="feature")
-    kept = table[table["relevant"]]
+    kept = table[table["kept"]]
     assert [text.get_text() for text in ax.get_yticklabels()] == kept.index.tolist()
     assert len(ax.containers) == 3
     ends = np.sum([[bar.get_width() for bar in bars] for bars in ax.containers], axis=0)
@@ -169,7 +169,7 @@ def test_features_of_different_widths():
     assert tree["evidence"]["basis"].to_numpy().tolist() == names
     table = bs.relevance(tree)
     assert ("red", "blue") in table.index
-    assert bs.relevance(tree, by="feature").loc["red", "classes"] == table.xs("red", level="basis")["relevant"].sum()
+    assert bs.relevance(tree, by="feature").loc["red", "classes"] == table.xs("red", level="basis")["kept"].sum()
     prediction = bs.predict(tree, {"coral": OWN["coral"][:4], **{k: frames[k].iloc[:4] for k in ("amber", "blue")}})
     eta = np.zeros((4, 3))
     moments = tree["evidence"]["mean"].to_numpy()
@@ -259,7 +259,7 @@ def test_the_draws_of_one_vs_rest():
     p = expit(eta) / expit(eta).sum(axis=1, keepdims=True)
     assert_allclose(tree["log_likelihood"]["y"].isel(chain=0, draw=5), np.log(p[own]), rtol=1e-8)
     product = np.log(expit(np.where(own, eta, -eta))).sum()
-    evidence, kept = tree["evidence"], tree["evidence"]["relevant"].to_numpy()
+    evidence, kept = tree["evidence"], tree["evidence"]["kept"].to_numpy()
     scale = np.tile(X.std(axis=0), 3)[kept]
     prior = stats.norm.logpdf(whole["w"].to_numpy()[kept] * scale, scale=scale / np.sqrt(evidence["alpha"][kept]))
     bias = whole["bias"].to_numpy() + whole["w"].to_numpy().reshape(3, P) @ X.mean(axis=0)
@@ -335,7 +335,7 @@ def test_a_proper_prior_still_prunes(hyper):
     """Precisions stay finite, so what is kept is told by gamma and |w|: nothing kept is better left out alone."""
     noise = np.random.default_rng(0).normal(size=(N, 8))
     evidence = fit(np.column_stack([X, noise]), Y, hyper=hyper)["evidence"]
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     assert 3 <= kept.sum() < len(kept)
     assert np.all(np.diff(evidence["history"]) >= -1e-8)
     assert evidence.attrs["hyper"] == list(hyper)
@@ -381,7 +381,7 @@ def test_digits(size, prior, status, worst, most):
     assert np.mean(prediction["label"] != y_test) <= worst
     p = prediction["probability"].to_numpy()[np.arange(len(y_test)), y_test]
     assert -np.log(p).mean() < 0.22
-    assert tree["evidence"]["relevant"].sum() < most
+    assert tree["evidence"]["kept"].sum() < most
 
 
 @QUIET
@@ -399,7 +399,7 @@ def test_kernels_are_sparse_by_default():
     two = Z[:, :2]
     tree = bs.fit("student_multinomial", (two, Y), basis=bs.basis.rbf(width=1.0), draws=0)
     assert tree["evidence"].attrs["hyper"] == [0.0, 0.0]
-    assert 2 <= tree["evidence"]["relevant"].sum() < 20
+    assert 2 <= tree["evidence"]["kept"].sum() < 20
     assert_allclose(bs.predict(tree, two)["probability"].sum("class"), 1.0, rtol=1e-12)
 
 
@@ -430,8 +430,8 @@ def test_a_feature_that_is_kept(method):
     noise = np.random.default_rng(1).normal(size=(N, 1))
     wide = np.column_stack([X, noise])
     free, kept = fit(wide, Y, method=method), fit(wide, Y, method=method, keep="x5")
-    assert bs.relevance(kept).xs("x5", level="basis")["relevant"].all()
-    assert not bs.relevance(free).xs("x5", level="basis")["relevant"].all()
+    assert bs.relevance(kept).xs("x5", level="basis")["kept"].all()
+    assert not bs.relevance(free).xs("x5", level="basis")["kept"].all()
     own = np.array([f"x5[{label}]" for label in LABELS])
     assert_allclose(kept["evidence"]["alpha"].sel(basis=own), noise.var() / 10.0**2, rtol=1e-9)
 

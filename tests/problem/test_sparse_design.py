@@ -241,6 +241,6 @@ def test_a_large_matrix_is_never_dense(large):
     tree = bs.fit("ard_gaussian", (X, y), method="sequential", likelihood="normal", draws=0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert tree["evidence"]["relevant"].to_numpy().nonzero()[0].tolist() == [0, 1, 2]
+    assert tree["evidence"]["kept"].to_numpy().nonzero()[0].tolist() == [0, 1, 2]
     assert_allclose(tree["evidence"]["mean"][:3], [1.0, -2.0, 3.0], atol=5 * 0.1 / np.sqrt(n / 3))
     assert peak < 0.04 * 8 * n * n  # a few copies of the entries and of vectors

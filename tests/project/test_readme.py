@@ -15,7 +15,7 @@ def test_code_runs_and_finds_the_truth(capsys):
     printed = capsys.readouterr().out
     assert "precision" in printed
     assert "ess_bulk" in printed
-    kept = set(names["bs"].relevance(names["tree"]).query("relevant").index)
+    kept = set(names["bs"].relevance(names["tree"]).query("kept").index)
     assert {"w[3]", "w[11]"} <= kept
     assert len(kept) <= 4
 

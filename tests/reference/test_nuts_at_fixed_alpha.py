@@ -58,7 +58,7 @@ def test_a_normal_likelihood_is_exact():
     y = 1.0 + X @ [1.0, -0.6, 0.4] + 0.5 * rng.standard_normal(60)
     basis = bs.basis.linear(standardise=False)
     evidence = bs.fit("ard_gaussian", (X, y), basis=basis, smoothness=0, draws=0)["evidence"]
-    assert bool(evidence["relevant"].all())
+    assert bool(evidence["kept"].all())
     assert agree(evidence, sampled((X, y), evidence, "normal", basis))
 
 
@@ -68,7 +68,7 @@ def test_bernoulli_with_plenty_of_data():
     y = (rng.random(800) < expit(0.3 + X @ [1.0, -0.6, 0.4])).astype(int)
     basis = bs.basis.linear(standardise=False)
     evidence = bs.fit("ard_gaussian", (X, y), basis=basis, smoothness=0, draws=0)["evidence"]
-    assert bool(evidence["relevant"].all())
+    assert bool(evidence["kept"].all())
     # Mode and mean of a posterior from n observations differ by about 1 / sqrt(n) of its sd times a skewness below
     # one, its sd and curvature by about 1 / n.
     assert agree(evidence, sampled((X, y), evidence, "bernoulli", basis), bias=1.5 / np.sqrt(800))

@@ -125,7 +125,7 @@ def test_own_error_is_that_of_a_fit_to_the_training_rows(path, data):
     chosen = P["probability"].to_numpy()[np.arange(out.sum()), np.unique(y, return_inverse=True)[1][out]]
     np.testing.assert_allclose(path["own_log_loss"][2], -np.log(chosen).mean())
     table = bs.relevance(fitted, by="feature", order="forward")
-    assert path["kept"][2] == table["relevant"].sum()
+    assert path["kept"][2] == table["kept"].sum()
     assert path["order"].sel(ranking="evidence", fold=2).to_numpy().tolist() == table.index.to_list()
 
 
@@ -212,7 +212,7 @@ def test_features_of_each_classs_own(data):
     inside = bs.fit("student_multinomial", ({c: t[~out] for c, t in own.items()}, y[~out]), draws=0, progressbar=False)
     P = bs.predict(inside, {c: t[out] for c, t in own.items()})
     assert found["own_error"][0] == np.mean(P["label"].to_numpy() != y[out])
-    assert found["kept"][0] == bs.relevance(inside)["relevant"].sum()
+    assert found["kept"][0] == bs.relevance(inside)["kept"].sum()
 
 
 def test_a_column_constant_in_training_is_last_there(data):

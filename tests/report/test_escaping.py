@@ -30,7 +30,7 @@ def test_no_name_becomes_an_attribute(page):
 
 def test_names_are_there_as_text(page, nasty):
     for name in nasty["evidence"]["basis"].to_numpy():
-        if bool(nasty["evidence"]["relevant"].sel(basis=name)):
+        if bool(nasty["evidence"]["kept"].sel(basis=name)):
             assert " ".join(str(name).split()) in page.text
     assert "<i>M</i>" in page.text
     assert "<b>target" in page.text

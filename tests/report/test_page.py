@@ -67,7 +67,7 @@ def test_the_first_numbers_are_those_of_diagnose_and_loo(page, logistic):
     found = diagnose(logistic)
     with pytest.warns(UserWarning, match="Pareto"):
         left_out = loo(logistic)
-    kept = int(logistic["evidence"]["relevant"].sum())
+    kept = int(logistic["evidence"]["kept"].sum())
     head = page.raw[: page.raw.index("<nav")]
     assert f"{found.k_hat:.2f}" in head
     assert f">{kept}<" in head
@@ -77,7 +77,7 @@ def test_the_first_numbers_are_those_of_diagnose_and_loo(page, logistic):
 
 @pytest.mark.quick
 def test_the_table_of_terms_is_that_of_relevance(page, logistic):
-    table = bs.relevance(logistic).query("relevant")
+    table = bs.relevance(logistic).query("kept")
     cells = re.findall(
         r'<th scope="row" class="words"><span class="name">([^<]*)</span></th>', page.section("relevance")
     )

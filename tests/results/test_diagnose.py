@@ -131,7 +131,7 @@ def test_a_normal_likelihood_is_its_own_posterior():
 def test_two_coordinates_against_quadrature(observe):
     tree = bs.fit(declared(observe), random_seed=1)
     evidence = tree["evidence"].to_dataset()
-    assert evidence["relevant"].to_numpy().tolist() == [True, False, False]
+    assert evidence["kept"].to_numpy().tolist() == [True, False, False]
 
     def log_density(v):
         eta = v[:, :1] * X[:, 0] + v[:, 1:]
@@ -196,7 +196,7 @@ def test_laplace_priors_on_directions_against_quadrature():
 def test_lambda_integrated_out_is_judged_at_the_lambda_found():
     tree = bs.fit("jeffreys_laplace", (X, BINARY), likelihood="bernoulli", random_seed=0)
     evidence = tree["evidence"].to_dataset()
-    lam, kept = float(evidence["lambda"]), np.flatnonzero(evidence["relevant"])
+    lam, kept = float(evidence["lambda"]), np.flatnonzero(evidence["kept"])
     assert 1 <= len(kept) <= 2
     Z = ((X - X.mean(axis=0)) / X.std(axis=0))[:, kept]
 

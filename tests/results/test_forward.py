@@ -57,7 +57,7 @@ def test_one_predictor(model):
     tree = bs.fit(model, (X, CODES == 0), draws=0)
     plain, forward = bs.relevance(tree), bs.relevance(tree, order="forward")
     assert set(plain.index) == set(forward.index)
-    kept = forward["relevant"]
+    kept = forward["kept"]
     assert kept.is_monotonic_decreasing
     assert (forward.loc[kept, "gain"] >= 0).all()
     assert forward.loc[~kept, "gain"].isna().all()

@@ -17,21 +17,22 @@ def wide():
 
 def test_relevance_draws_the_effect_of_one_sd_most_relevant_on_top(wide):
     ax = bs.plot_relevance(wide, top=3)
-    table = bs.relevance(wide).query("relevant")
+    table = bs.relevance(wide).query("kept")
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert labels == list(table.index[:3])
     assert ax.get_yticks()[0] > ax.get_yticks()[-1]
     points = ax.lines[1].get_xdata()
     scale = wide["constant_data"]["basis_scale"].sel(basis=table.index[:3].to_numpy()).to_numpy()
     np.testing.assert_allclose(np.asarray(points, dtype=float), table["mean"].to_numpy()[:3] * scale)
-    assert f"{len(table)} of 40 terms kept, the first 3 shown" in ax.get_title()
+    found = f"{len(table)} of 40 terms kept, {table['relevant'].sum()} of them relevant; the first 3 shown"
+    assert ax.get_title() == found
 
 
 def test_curve_circles_the_relevance_vectors():
     data = bs.datasets.sinc(n=50, random_seed=0)
     tree = bs.fit("ard_gaussian", (data.X, data.y), basis=bs.basis.rbf(2.0), draws=0)
     ax = bs.plot_curve(tree)
-    kept = tree["evidence"]["relevant"].to_numpy()
+    kept = tree["evidence"]["kept"].to_numpy()
     np.testing.assert_allclose(ax.lines[-1].get_xdata(), data.X[kept, 0])
 
 

@@ -50,7 +50,7 @@ def test_a_normal_prediction_by_hand(trees):
     """The textbook posterior at the precisions and noise found, in the user's units."""
     tree = trees["normal"]
     evidence = tree["evidence"]
-    active = np.flatnonzero(evidence["relevant"])
+    active = np.flatnonzero(evidence["kept"])
     Phi = np.column_stack([np.ones(N), Z[:, active]])
     sigma = evidence["sigma"].item()
     wide = 10 * np.sqrt(np.mean(TARGETS["normal"] ** 2))

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from scipy.stats import chi2
 
 import bayes_sparse as bs
 from tests.support import as_sampled
@@ -17,6 +18,10 @@ X = pd.DataFrame(RNG.standard_normal((100, 12)), columns=NAMES)
 Y = 3.0 * X["gene 7"] - 1.0 * X["gene 2"] + 0.5 * RNG.standard_normal(100)
 
 
+COLUMNS = ["precision", "mean", "sd", "gamma", "score", "chance", "kept", "relevant", "word"]
+COLUMNS += ["rival", "rival_loss", "alternatives"]
+
+
 @pytest.fixture(scope="module")
 def tree():
     return bs.fit("ard_gaussian", (X, Y), draws=0)
@@ -27,31 +32,35 @@ def test_it_is_a_table_by_name_with_the_columns_of_the_contract(tree):
     assert isinstance(table, pd.DataFrame)
     assert table.index.name == "basis"
     assert set(table.index) == set(NAMES)
-    assert list(table.columns) == ["precision", "mean", "sd", "gamma", "relevant"]
+    assert list(table.columns) == COLUMNS
 
 
 def test_the_most_relevant_come_first(tree):
     table = bs.relevance(tree)
     assert table.index[:2].tolist() == ["gene 7", "gene 2"]
     assert table["relevant"].is_monotonic_decreasing
-    kept = table[table["relevant"]]
-    assert (kept["mean"].abs() / kept["sd"]).is_monotonic_decreasing
+    assert table["kept"].is_monotonic_decreasing
+    assert (table["mean"].abs() / table["sd"])[table["relevant"]].is_monotonic_decreasing
+    assert table.loc[~table["kept"], "score"].is_monotonic_decreasing
 
 
 def test_its_numbers_are_those_of_the_tree(tree):
     table, evidence = bs.relevance(tree), tree["evidence"]
-    for name in ("mean", "sd", "gamma", "relevant"):
+    for name in ("mean", "sd", "gamma", "score", "chance", "kept", "relevant"):
         np.testing.assert_array_equal(table.loc[NAMES, name], evidence[name])
     np.testing.assert_array_equal(table.loc[NAMES, "precision"], evidence["alpha"])
 
 
-def test_pruned_means_not_relevant_zero_mean_and_infinite_precision(tree):
+def test_of_what_was_pruned_the_score_is_known_and_no_sd(tree):
     table = bs.relevance(tree)
-    pruned = table[~table["relevant"]]
+    pruned = table[~table["kept"]]
     assert len(pruned) >= 8
     assert np.isposinf(pruned["precision"]).all()
-    assert (pruned[["mean", "sd", "gamma"]] == 0).all().all()
-    kept = table[table["relevant"]]
+    assert (pruned[["mean", "gamma"]] == 0).all(axis=None)
+    assert pruned["sd"].isna().all()
+    assert pruned["score"].between(0, 1 + 2 * tree["evidence"].attrs["smoothness"]).all()
+    assert not pruned["relevant"].any()
+    kept = table[table["kept"]]
     assert kept["gamma"].between(0, 1).all()
     assert (kept["sd"] > 0).all()
 
@@ -169,7 +178,7 @@ def test_weights_of_several_classes_are_drawn():
 def test_weights_of_a_sampled_tree_are_never_pruned():
     tree = as_sampled(bs.fit("ard_gaussian", (X, Y), draws=100, random_seed=0))
     table, w = bs.relevance(tree), tree["posterior"]["w"]
-    assert list(table.columns) == ["mean", "sd", "sign", "relevant"]
+    assert list(table.columns) == ["mean", "sd", "sign", "score", "chance", "kept", "relevant", "word"]
     assert set(table.index) == set(NAMES)
     assert table.index[:2].tolist() == ["gene 7", "gene 2"]
     np.testing.assert_allclose(table.loc["gene 2", "mean"], w.sel(basis="gene 2").mean())
@@ -186,7 +195,8 @@ def test_the_sign_is_a_share_of_the_draws():
     tree["posterior"] = xr.DataTree(posterior)
     row = bs.relevance(tree).loc["gene 0"]
     assert row["sign"] == np.mean(drawn > 0)
-    assert not row["relevant"]  # one and a half sds from zero are not two
+    assert row["word"] == ""  # the best of twelve is one and a half sds from zero more often than not
+    np.testing.assert_allclose(row["chance"], 1 - chi2.cdf(drawn.mean() ** 2 / drawn.var(), 1) ** 12)
 
 
 def test_classes_of_a_sampled_tree():
@@ -198,7 +208,8 @@ def test_classes_of_a_sampled_tree():
     np.testing.assert_allclose(table.loc[("gene 7", 2), ["mean", "sd"]].to_numpy(dtype=float), [w.mean(), w.std()])
     by_feature = bs.relevance(tree, by="feature")
     assert by_feature.index[0] == "gene 7"
-    assert bs.plot_relevance(tree).get_title().endswith("24 terms kept")
+    relevant = int(table["relevant"].sum())
+    assert bs.plot_relevance(tree).get_title() == f"{relevant} of 24 terms relevant; 20 shown"
     with pytest.raises(ValueError, match="'forward' for a fit that prunes weights"):
         bs.relevance(tree, order="forward")
 

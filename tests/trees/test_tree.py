@@ -53,9 +53,9 @@ def test_groups_and_variables_of_the_contract(trees, likelihood):
     assert set(tree["sample_stats"].data_vars) == {"log_p", "log_q"}
     assert tree["log_likelihood"]["y"].shape == (4, 250, N)
     assert tree["observed_data"]["y"].shape == (N,)
-    per_term = {"alpha", "mean", "sd", "gamma", "relevant"}
+    per_term = {"alpha", "mean", "sd", "gamma", "score", "chance", "kept", "relevant"}
     assert all(evidence[name].dims == ("basis",) and evidence[name].size == 6 for name in per_term)
-    assert evidence["relevant"].dtype == bool
+    assert evidence["kept"].dtype == bool
     assert evidence["log_evidence"].ndim == evidence["objective"].ndim == 0
     assert evidence["history"].dims == ("iteration",)
     assert all(evidence[name].item() > 0 for name in nuisance)
@@ -68,7 +68,7 @@ def test_groups_and_variables_of_the_contract(trees, likelihood):
 def test_pruned_terms_are_not_drawn(trees, likelihood):
     tree = trees[likelihood]
     evidence = tree["evidence"].to_dataset()
-    kept = evidence["basis"].to_numpy()[evidence["relevant"].to_numpy()]
+    kept = evidence["basis"].to_numpy()[evidence["kept"].to_numpy()]
     assert 0 < len(kept) < 6
     assert tree["posterior"]["basis"].to_numpy().tolist() == kept.tolist()
     assert np.all(tree["posterior"]["w"].std(("chain", "draw")) > 0)
@@ -240,7 +240,7 @@ def test_a_saved_tree_predicts_the_same_to_the_last_digit_in_a_new_process(tmp_p
                 found = there[variable].to_numpy().tolist()
                 assert found == expected[variable].to_numpy().tolist(), (name, variable)
         with xr.open_datatree(tmp_path / f"{name}.nc") as back:
-            assert back["evidence"]["relevant"].dtype == bool
+            assert back["evidence"]["kept"].dtype == bool
             assert back["evidence"].attrs["status"] == "converged"
             assert isinstance(json.loads(back.attrs["bayes_sparse"]), dict)
             assert "bias" in az.summary(back, kind="stats").index

@@ -15,7 +15,7 @@ from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.versions import versions
-from bayes_sparse.common.warnings import tell
+from bayes_sparse.common.warnings import UndecidedWarning, tell
 from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inference.sampling import Density
@@ -199,9 +199,10 @@ class Found[End: Ended]:
     def tree(self, draws: int, chains: int, rng: np.random.Generator) -> xr.DataTree:
         """Moments, and draws if any are asked for."""
         tree = fit_tree(self.description, self.attributes, draws=draws, chains=chains, rng=rng)
-        undecided = in_a_sentence(tree["evidence"].to_dataset())
-        if undecided:
-            tell(undecided)
+        if "kept" in tree["evidence"] and Status.of(self.attributes["status"]).level != "bad":
+            undecided = in_a_sentence(tree["evidence"].to_dataset())
+            if undecided:
+                tell(undecided, UndecidedWarning)
         return tree if self.tried is None else with_width(tree, self.tried)
 
 

@@ -124,18 +124,18 @@ def delete_useless(approximation: Approximation, state: State, refused: set[int]
 _PHANTOM = 1e-3  # nats: a term worth less says nothing, whatever its precision
 
 
-def delete_phantoms(approximation: Approximation, state: State) -> State:
-    """Delete terms that are worth next to nothing: their own best precision is finite, but so large that they are not.
+def delete_phantoms(approximation: Approximation, state: State, least: float = _PHANTOM) -> State:
+    """Delete terms worth less than this, in nats: their own best precision is finite, but so large that they are not.
 
-    The objective may fall by a thousandth of a nat for each.
+    The objective may fall by as much for each.
     """
     while True:
         worth = column_worth(state.alpha, *state.left_out(), approximation.objective.smoothness)
         worth = np.where(state.free, worth, np.inf)
-        if not len(worth) or worth.min() >= _PHANTOM:
+        if not len(worth) or worth.min() >= least:
             return state
         new = approximation.at(*without(state, np.array([worth.argmin()])), state.theta, state)
-        if new.objective < state.objective - _PHANTOM:
+        if new.objective < state.objective - least:
             return state
         state = new
 

@@ -148,8 +148,10 @@ def _climbed(
     alpha = np.array([*(move.alpha for move in moves), state.alpha])
     J, step, promise = _look(H, b, alpha, state.free, objective)
     now = J[-1]
+    if not np.isfinite(now):  # the noise is so small that cross-products have no digits left
+        return moves
     for _ in range(_STEPS):
-        on = np.flatnonzero(now - J - promise < within)  # the others will not come as near
+        on = np.flatnonzero(J + promise > now - within)  # the others will not come as near
         new = alpha[on] * np.exp(step[on])
         new_J, new_step, new_promise = _look(H[on], b[on], new, state.free, objective)
         better = new_J > J[on]
@@ -177,7 +179,7 @@ def _look(
     with np.errstate(invalid="ignore"):
         own = 0.5 * np.log(alpha) - c * (1 - alpha * variance) + objective.a * np.log(alpha) - objective.b * alpha
         J = own[:, free].sum(axis=1) + 0.5 * (np.einsum("pi,pi->p", b, w) - log_determinant)
-    J[(sign <= 0) | ~np.isfinite(J)] = -np.inf
+    lost = (sign <= 0) | ~np.isfinite(J)
     T = Sigma - (Sigma * alpha[:, None]) @ Sigma  # Sigma H Sigma
     T_own = T[:, diagonal, diagonal]
     slope = 0.5 * (1 - alpha * (variance + w**2)) + c * alpha * T_own + objective.a - objective.b * alpha
@@ -185,7 +187,7 @@ def _look(
     hill[:, diagonal, diagonal] += 0.5 * alpha * (variance + w**2) - c * alpha * T_own + objective.b * alpha
     slope[:, ~free], hill[:, ~free], hill[:, :, ~free] = 0.0, 0.0, 0.0
     hill[:, diagonal, diagonal] += 1e-3 + ~free
-    slope[~np.isfinite(J)], hill[~np.isfinite(J)] = 0.0, np.eye(k)
+    J[lost], slope[lost], hill[lost] = -np.inf, 0.0, np.eye(k)
     step = np.linalg.solve(hill, slope[:, :, None])[:, :, 0]
     uphill = np.einsum("pi,pi->p", slope, step) > 0
     step = np.clip(np.where(uphill[:, None], step, slope), -_LONGEST, _LONGEST)

@@ -67,10 +67,9 @@ def plot_relevance(
         unit = "effect of one standard deviation"
     height = np.arange(len(kept))[::-1]
     ax.axvline(0.0, color=GREY, lw=0.8)
-    words = kept["word"] if "word" in kept else pd.Series("relevant", index=kept.index)
-    meanings = f"relevant: chance at most {false_finds:g}", "perhaps: chance may explain it"
-    for meaning, colour, face in zip(meanings, (BLUE, GREY), (BLUE, "white"), strict=True):
-        some = (words == meaning.partition(":")[0]).to_numpy()
+    relevant = kept["relevant"].to_numpy() if "relevant" in kept else np.ones(len(kept), dtype=bool)
+    looks = (f"relevant: chance at most {false_finds:g}", BLUE, BLUE), ("perhaps: chance may explain it", GREY, "white")
+    for some, (meaning, colour, face) in zip((relevant, ~relevant), looks, strict=True):
         if some.any():
             own, wide = kept[some], scale[some]
             x, bars = own["mean"] * wide, 2 * own["sd"] * wide
@@ -79,16 +78,19 @@ def plot_relevance(
     ax.set_yticks(height, [_short(name) for name in shown])
     ax.set_xlabel(f"{unit} (mean and 2 sd)")
     ax.set_title(_title(table, len(kept)))
-    if (words == "perhaps").any():
+    if not relevant.all():
         ax.legend(frameon=False, fontsize="small", loc="best")
     ax.margins(y=0.08)
     return ax
 
 
 def _title(table: pd.DataFrame, shown: int) -> str:
-    if "kept" not in table:
+    if "relevant" not in table:
         return f"The {shown} largest of {len(table)} weights"
-    total, relevant = int(table["kept"].sum()), int(table["relevant"].sum())
+    relevant = int(table["relevant"].sum())
+    if "rival" not in table:  # NUTS keeps them all
+        return f"{relevant} of {len(table)} terms relevant" + (f"; {shown} shown" if shown < len(table) else "")
+    total = int(table["kept"].sum())
     perhaps = f", {relevant} of them relevant" if relevant < total else ""
     return f"{total} of {len(table)} terms kept{perhaps}" + (f"; the first {shown} shown" if shown < total else "")
 

@@ -11,8 +11,9 @@ from scipy.stats import multivariate_normal
 
 import bayes_sparse as bs
 from bayes_sparse.inference.approximations import Exact
+from bayes_sparse.inference.evidence.exchanges import addition_gain, column_worth
 from bayes_sparse.inference.evidence.state import Objective
-from bayes_sparse.methods.sequential import Sequential, addition_gain, column_worth
+from bayes_sparse.methods.sequential import Sequential
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.problem import Problem
@@ -135,7 +136,7 @@ def test_the_evidence_through_the_front_door(method, standardise):
     basis = bs.basis.linear(bias=False, standardise=standardise)
     tree = bs.fit("ard_gaussian", (X, y), basis=basis, method=method, draws=0)
     evidence = tree["evidence"]
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     assert 0 < kept.sum() < 6 or method == "em"
     alpha = evidence["alpha"].to_numpy()[kept]
     C = float(evidence["sigma"]) ** 2 * np.eye(40) + (X[:, kept] / alpha) @ X[:, kept].T
@@ -153,7 +154,7 @@ def test_the_evidence_counts_the_prior_of_the_bias():
     y = 5 + 2 * X[:, 0] + 0.3 * rng.standard_normal(40)
     basis = bs.basis.linear(standardise=False)
     evidence = bs.fit(bs.models.ARDGaussian(bias_sd=3.0), (X, y), basis=basis, draws=0)["evidence"]
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     Phi = np.column_stack([X[:, kept], np.ones(40)])
     alpha = np.append(evidence["alpha"].to_numpy()[kept], 3.0**-2)
     C = float(evidence["sigma"]) ** 2 * np.eye(40) + (Phi / alpha) @ Phi.T
@@ -211,7 +212,7 @@ def test_weights_through_the_front_door_are_replicated_rows():
     basis = bs.basis.linear(bias=False, standardise=False)
     one = bs.fit("ard_gaussian", (X, y), basis=basis, weights=counts, draws=0)["evidence"]
     other = bs.fit("ard_gaussian", (X[rows], y[rows]), basis=basis, draws=0)["evidence"]
-    assert bool((one["relevant"] == other["relevant"]).all())
+    assert bool((one["kept"] == other["kept"]).all())
     # Both searches stop within 1e-8 nats of the top, where the objective is flat: the square root for the rest.
     assert_allclose(float(one["log_evidence"]), float(other["log_evidence"]), rtol=1e-8)
     assert_allclose(one["mean"], other["mean"], rtol=1e-4)
@@ -355,7 +356,7 @@ def test_noise_free_sinc_does_not_stall(width):
         warnings.simplefilter("ignore", bs.FitWarning)
         evidence = bs.fit("ard_gaussian", (x, y), basis=basis, smoothness=0, draws=0)["evidence"]
     assert float(evidence["log_evidence"]) > 400
-    kept = evidence["relevant"].to_numpy()
+    kept = evidence["kept"].to_numpy()
     K = basis.matrix(x[:, None], x[:, None])
     alpha, sigma = evidence["alpha"].to_numpy()[kept], float(evidence["sigma"])
     truth, S, Q = many_digits(K[:, kept], alpha, sigma, y, K[:, ~kept])

@@ -61,12 +61,12 @@ def test_groups_and_variables_of_the_contract(trees, likelihood):
     assert tree["log_likelihood"]["y"].shape == (4, 500, N)
     for name in ("lambda", "N", "R", "r", "criterion", "log_likelihood_mode", "log_prior", "log_evidence", *nuisance):
         assert evidence[name].ndim == 0
-    for name in ("mean", "sd", "relevant", "pull"):
+    for name in ("mean", "sd", "kept", "relevant", "pull"):
         assert evidence[name].dims == ("basis",)
     assert evidence["path_w"].dims == ("visited", "ever")
     attributes = {"method", "approximation", "prior", "status", "n_iterations", "seconds", "separable", "violation"}
     assert attributes | {"folded", "conditional_on", "curvature", "versions"} <= set(evidence.attrs)
-    assert posterior["basis"].to_numpy().tolist() == evidence["basis"].to_numpy()[evidence["relevant"]].tolist()
+    assert posterior["basis"].to_numpy().tolist() == evidence["basis"].to_numpy()[evidence["kept"]].tolist()
     assert 0 < posterior.sizes["basis"] < P or likelihood == "normal"
 
 
@@ -77,7 +77,7 @@ def test_draws_have_the_moments_of_the_evidence_group(trees, likelihood):
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 5 * sd / np.sqrt(count))
     # Five standard errors of a covariance, which for correlation c is sqrt((1 + c^2) / count).
     assert_allclose(np.cov(draws.T) / np.outer(sd, sd), covariance / np.outer(sd, sd), atol=5 * np.sqrt(2 / count))
-    assert_allclose(sd[:-1], trees[likelihood]["evidence"]["sd"].to_numpy()[trees[likelihood]["evidence"]["relevant"]])
+    assert_allclose(sd[:-1], trees[likelihood]["evidence"]["sd"].to_numpy()[trees[likelihood]["evidence"]["kept"]])
     for name in NUISANCE.get(likelihood, []):
         logs = np.log(trees[likelihood]["posterior"][name])
         assert abs(logs.mean() - np.log(trees[likelihood]["evidence"][name])) < 5 * logs.std() / np.sqrt(count)
@@ -177,16 +177,17 @@ def test_predictions_are_averages_over_the_posterior(trees, likelihood):
 def test_relevance_and_what_was_left_out(trees):
     tree = trees["bernoulli"]
     table, evidence = bs.relevance(tree), tree["evidence"].to_dataset()
-    assert table.columns.tolist() == ["mean", "sd", "pull", "relevant"]
-    for name in table.columns:
+    named = ["score", "chance", "kept", "relevant", "word", "rival", "rival_loss", "alternatives"]
+    assert table.columns.tolist() == ["mean", "sd", "pull", *named]
+    for name in table.columns.drop(["word", "rival", "rival_loss", "alternatives"]):
         assert_array_equal(table[name].sort_index(), evidence[name].sortby("basis"))
     count = int(evidence["N"])
-    assert table["relevant"].tolist() == [True] * count + [False] * (P - count)
+    assert table["kept"].tolist() == [True] * count + [False] * (P - count)
     assert np.all(np.diff((table["mean"] / table["sd"]).abs()[:count]) <= 0)
     assert np.all(np.diff(table["pull"].abs()[count:]) <= 0)
     whole = bs.unpruned(tree)["posterior"]["w"]
     assert whole["basis"].to_numpy().tolist() == [f"x{j}" for j in range(P)]
-    left_out = whole.sel(basis=evidence["basis"].to_numpy()[~evidence["relevant"].to_numpy()])
+    left_out = whole.sel(basis=evidence["basis"].to_numpy()[~evidence["kept"].to_numpy()])
     assert left_out.size > 0
     assert not left_out.any()
 
@@ -198,7 +199,7 @@ def test_nothing_kept_is_a_tree_too():
     assert not bs.unpruned(tree)["posterior"]["w"].any()
     share = np.mean(TARGETS["bernoulli"] == "yes")
     assert_allclose(bs.predict(tree, NEW)["probability"].sel({"class": "yes"}), share, atol=0.01)
-    assert not bs.relevance(tree)["relevant"].any()
+    assert not bs.relevance(tree)["kept"].any()
 
 
 @every_likelihood
@@ -215,9 +216,9 @@ def test_the_path_holds_the_points_visited(trees, likelihood):
 
 
 def assert_same_fit(tree, dense):
-    for name in ("lambda", "N", "R", "criterion", "mean", "sd", "pull", "relevant"):
+    for name in ("lambda", "N", "R", "criterion", "mean", "sd", "pull", "kept", "relevant"):
         found, truth = tree["evidence"][name].to_numpy(), dense["evidence"][name].to_numpy()
-        assert_allclose(found, truth, rtol=1e-5, atol=1e-6 * np.abs(truth).max(), err_msg=name)
+        assert_allclose(found, truth, rtol=1e-5, atol=1e-6 * np.nanmax(np.abs(truth)), err_msg=name)
 
 
 CASES = [(likelihood, "reweighted") for likelihood in TARGETS]

@@ -192,7 +192,7 @@ def test_a_users_likelihood_that_is_not_log_concave_is_said():
     assert len(caught) == 1
     z = (Y - float(evidence["b"]) - X @ evidence["mean"].to_numpy()) / 0.4
     slope = X.T @ (4 * z / (3 + z**2) / 0.4)
-    inside = evidence["relevant"].to_numpy()
+    inside = evidence["kept"].to_numpy()
     assert_allclose(
         (slope / float(evidence["lambda"]))[inside], np.sign(evidence["mean"].to_numpy()[inside]), rtol=1e-5
     )

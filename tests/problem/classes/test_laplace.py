@@ -9,8 +9,8 @@ from scipy.integrate import dblquad
 from scipy.optimize import minimize
 
 from bayes_sparse.inference.approximations import LaplaceApproximation, approximate
+from bayes_sparse.inference.evidence.exchanges import addition_gain, column_worth
 from bayes_sparse.inference.evidence.state import Objective
-from bayes_sparse.methods.sequential import addition_gain, column_worth
 from bayes_sparse.problem.gaussian import Woodbury
 
 from .problems import NONE, case, draw_classes, make, stencil

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from bayes_sparse.inference.approximations import LaplaceApproximation, approximate
+from bayes_sparse.inference.evidence.exchanges import addition_gain
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.methods.mackay import MacKay
-from bayes_sparse.methods.sequential import Sequential, addition_gain
+from bayes_sparse.methods.sequential import Sequential
 from tests.support import quiet
 
 from .problems import NONE, case, draw_classes, make

@@ -34,13 +34,13 @@ def test_pairs_against_scikit_learn():
     np.testing.assert_allclose(row["rank_correlation"], spearmanr(*strengths).statistic)
 
 
-@pytest.mark.parametrize(("condition", "expected"), [("", [True, False]), ("alpha", [True, True])])
-def test_where_nothing_can_be_pruned_two_sds_decide(condition, expected):
-    slow = sampled({"a": normal_values(1.0, 0.45), "b": normal_values(1.0, 0.55)}, condition=condition)
+def test_where_nothing_can_be_pruned_chance_is_judged_by_the_draws():
+    """Of three columns the best is 2.39 sds from zero by chance in one of twenty data sets."""
+    slow = sampled({"a": normal_values(1.0, 0.40), "b": normal_values(1.0, 0.44)})
     fast = approximate([1.0, 1.0, 0.0], [0.45, 0.55, 0.0])
     relevant = compare({"slow": slow, "fast": fast}).relevant
-    assert relevant["slow"].to_list() == expected
-    assert relevant["fast"].to_list() == [True, True]
+    assert relevant["slow"].to_list() == [True, False]
+    assert relevant["fast"].to_list() == [True, False]  # as its tree says
 
 
 def test_a_proper_prior_on_precisions_prunes_nothing_either():
