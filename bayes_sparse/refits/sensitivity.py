@@ -40,7 +40,8 @@ def changes(aligned: dict[str, Marginals], relevant: pd.DataFrame) -> pd.DataFra
         unit = np.where(base.sd > 0, base.sd, own.sd)
         moved = np.divide(own.mean - base.mean, unit, out=np.zeros_like(unit), where=~(unit == 0))
         kept = pd.Series(own.kept, index=own.names)
-        kept.loc[relevant.index] = relevant[name]
+        if name in relevant:
+            kept.loc[relevant.index] = relevant[name]
         columns = {"mean": own.mean, "sd": own.sd, "mcse": own.mcse, "kept": kept.to_numpy(), "change": moved}
         parts.append(pd.DataFrame(columns, index=pd.Index(own.names, name="parameter")))
     table = pd.concat(parts, keys=list(aligned), names=["setting"]).swaplevel()
@@ -69,7 +70,7 @@ def summary_of_changes(
         rows[label] = {
             "status": _status(trees[label]),
             "terms_kept": int(((weights["sd"] > 0) | (weights["mean"] != 0)).sum()),
-            "relevant_terms": int(relevant[label].sum()),
+            "relevant_terms": int(relevant[label].sum()) if label in relevant else pd.NA,
             **_evidence(trees[label]),
             "largest_change": float(size.max()),
             "changed_most": str(size.idxmax()) if size.max() > 0 else "",
@@ -99,10 +100,11 @@ def _evidence(tree: xr.DataTree) -> dict[str, Any]:
 
 def verdict_of_changes(summary: pd.DataFrame, parameters: pd.DataFrame, relevant: pd.DataFrame) -> str:
     """Which terms come and go, and how far the others move."""
-    fitted = list(relevant.columns)
+    fitted = list(summary.index[~summary["status"].str.startswith("failed")])
     sentences = [f"{len(fitted)} settings, measured against {fitted[0]}."]
     if len(fitted) > 1:
-        sentences += [_terms(relevant), _moves(parameters, summary.loc[fitted])]
+        sentences += [_terms(relevant)] if relevant.shape[1] else []
+        sentences.append(_moves(parameters, summary.loc[fitted]))
     failed = summary.index[summary["status"].str.startswith("failed")]
     if len(failed):
         sentences.append(f"Not fitted: {in_words(failed, quote=False)}; the status says why.")
@@ -162,6 +164,7 @@ class Sensitivity:
         training rows, seconds.
     relevant : DataFrame
         A row a term, a column a setting: whether it is relevant (kept; where the fit cannot prune, abs(mean) / sd > 2).
+        One-step methods choose among directions, not weights, and have no column.
     verdict : str
         In plain words.
     """

@@ -77,7 +77,7 @@ def _from_moments(fit: StoredFit) -> pd.DataFrame:
     if evidence is None or "mean" not in evidence:
         return _frame([], [], [], [], [])
     mean, sd = evidence["mean"].to_numpy(), evidence["sd"].to_numpy()
-    relevant = evidence["relevant"].to_numpy() if evidence["relevant"].dims == ("basis",) else sd > 0
+    relevant = slice(None) if fit.by_direction else evidence["relevant"].to_numpy()  # no weight is pruned there
     names, mean, sd = evidence["basis"].to_numpy()[relevant], mean[relevant], sd[relevant]
     return _frame(names, mean, sd, mean - _WIDE * sd, mean + _WIDE * sd)
 

@@ -120,9 +120,14 @@ def prunes(tree: xr.DataTree) -> bool:
 
 
 def relevant_terms(trees: dict[str, xr.DataTree], aligned: dict[str, Marginals]) -> pd.DataFrame:
-    """A row a term, a column a tree: kept, or, where the tree cannot prune, |mean| / sd > 2."""
+    """A row a term, a column a tree: kept, or, where the tree cannot prune, |mean| / sd > 2.
+
+    One-step methods choose among directions and have no column: no weight of theirs is relevant or not.
+    """
     columns = {}
     for name, own in aligned.items():
+        if stored(trees[name]).by_direction:
+            continue
         strong = np.abs(own.mean) > _STRONG * _spread(trees[name], own)
         columns[name] = (own.kept if prunes(trees[name]) else strong & own.kept)[own.weight]
     first = next(iter(aligned.values()))
@@ -140,20 +145,22 @@ def _spread(tree: xr.DataTree, own: Marginals) -> FloatArray:
 
 
 def agreement(relevant: pd.DataFrame, aligned: dict[str, Marginals], terms: int) -> pd.DataFrame:
-    """A row a pair of trees; ``terms`` is how many there were to choose among."""
+    """A row a pair of trees, NaN where one of them calls no term relevant or not; of ``terms`` to choose among."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
-    for first, second in combinations(relevant.columns, 2):
-        a, b = relevant[first].to_numpy(), relevant[second].to_numpy()
-        both, either = int(np.sum(a & b)), int(np.sum(a | b))
-        rows[first, second] = {
-            "both": both,
-            "only_first": int(np.sum(a & ~b)),
-            "only_second": int(np.sum(b & ~a)),
-            "neither": terms - either,
-            "jaccard": both / either if either else 1.0,
-            "kappa": _kappa(both, int(a.sum()), int(b.sum()), terms),
-            "rank_correlation": _rank_correlation(aligned[first], aligned[second]),
-        }
+    for first, second in combinations(aligned, 2):
+        row = dict.fromkeys(("both", "only_first", "only_second", "neither", "jaccard", "kappa"), float("nan"))
+        if first in relevant and second in relevant:
+            a, b = relevant[first].to_numpy(), relevant[second].to_numpy()
+            both, either = int(np.sum(a & b)), int(np.sum(a | b))
+            row = {
+                "both": both,
+                "only_first": int(np.sum(a & ~b)),
+                "only_second": int(np.sum(b & ~a)),
+                "neither": terms - either,
+                "jaccard": both / either if either else 1.0,
+                "kappa": _kappa(both, int(a.sum()), int(b.sum()), terms),
+            }
+        rows[first, second] = row | {"rank_correlation": _rank_correlation(aligned[first], aligned[second])}
     index = pd.MultiIndex.from_arrays([[a for a, _ in rows], [b for _, b in rows]], names=["first", "second"])
     return pd.DataFrame(list(rows.values()), index=index)
 
@@ -193,7 +200,7 @@ def summary_of(
         row: dict[str, Any] = {"kind": stored(tree).kind}
         if own is not None:
             row["terms_kept"] = int(np.sum(own.kept & own.weight))
-            row["relevant_terms"] = int(relevant[name].sum())
+            row["relevant_terms"] = int(relevant[name].sum()) if name in relevant else pd.NA
             row |= _distances(parameters, name)
         effective = own.effective if own is not None else np.nan
         row |= {

@@ -24,6 +24,8 @@ def plot_relevance(
 ) -> Axes:
     """Weights of the terms kept, most relevant on top, with intervals of two standard deviations.
 
+    A one-step method keeps directions: of its weights the strongest are drawn, none of them relevant or not.
+
     Weights of standardised columns are drawn as the effect of one standard deviation, so that they can be compared.
 
     Parameters
@@ -46,7 +48,8 @@ def plot_relevance(
     table = relevance(tree)
     if by == "feature" and table.index.nlevels == 2:
         return _plot_features(table, relevance(tree, by="feature"), top, ax)
-    kept = table[table["relevant"]].head(top)
+    judged = "relevant" in table  # one-step methods choose among directions
+    kept = (table[table["relevant"]] if judged else table).head(top)
     names = kept.index.to_list()
     if kept.index.nlevels == 2:  # the basis functions of several classes, under the names that the tree has for them
         names = [f"{basis}[{label}]" for basis, label in names]
@@ -60,9 +63,10 @@ def plot_relevance(
         kept["mean"] * scale, height, xerr=2 * kept["sd"] * scale, fmt="o", color=BLUE, ecolor=BLUE, ms=5, lw=1.5
     )
     ax.set_yticks(height, names)
-    ax.set_xlabel(f"{unit} (mean and 2 sd)")
-    total, shown = int(table["relevant"].sum()), len(kept)
-    ax.set_title(f"{total} of {len(table)} terms kept" + (f", the first {shown} shown" if shown < total else ""))
+    ax.set_xlabel(f"{unit} ({'mean and 2 sd' if kept['sd'].notna().any() else 'mean; not determined one by one'})")
+    total, shown = int(table["relevant"].sum()) if judged else len(table), len(kept)
+    more = f", the first {shown} shown" if shown < total else ""
+    ax.set_title((f"{total} of {len(table)} terms kept" if judged else f"{total} weights, made of directions") + more)
     ax.margins(y=0.08)
     return ax
 
@@ -71,8 +75,9 @@ def _plot_features(weights: pd.DataFrame, features: pd.DataFrame, top: int, ax: 
     """A bar a feature as long as its strength, divided between the classes that keep it."""
     from matplotlib import colormaps
 
-    shown = features[features["relevant"]].head(top)
-    square = (weights["mean"] / weights["sd"].where(weights["relevant"], np.inf)) ** 2
+    judged = "relevant" in features  # one-step methods choose among directions
+    shown = (features[features["relevant"]] if judged else features).head(top)
+    square = (weights["mean"] / (weights["sd"].where(weights["relevant"], np.inf) if judged else weights["sd"])) ** 2
     share = square.unstack("class", fill_value=0).reindex(shown.index)
     lengths = share.div(share.sum(axis=1), axis=0).mul(shown["strength"], axis=0)
     height, left = np.arange(len(shown))[::-1], np.zeros(len(shown))
@@ -82,9 +87,9 @@ def _plot_features(weights: pd.DataFrame, features: pd.DataFrame, top: int, ax: 
         left = left + lengths[label].to_numpy()
     ax.set_yticks(height, shown.index.to_list())
     ax.set_xlabel("strength: root of the sum of (mean / sd)² over classes")
-    total = int(features["relevant"].sum())
+    total = int(features["relevant"].sum()) if judged else len(features)
     more = f", the first {len(shown)} shown" if len(shown) < total else ""
-    ax.set_title(f"{total} of {len(features)} features kept{more}")
+    ax.set_title(f"{total} of {len(features)} features kept{more}" if judged else f"{total} features{more}")
     ax.legend(title="class", frameon=False, fontsize="small")
     return ax
 
