@@ -10,12 +10,11 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inference.one_step.eigen import find_directions
-from bayes_sparse.inference.one_step.expansion import check_expansion
+from bayes_sparse.inference.one_step.directions import find_directions
+from bayes_sparse.inference.one_step.expansion import SMALL_RIDGE, check_expansion
 from bayes_sparse.inputs.model import Centred
 from bayes_sparse.inputs.named_model import bias_sd, kept_precision, observe, standardised, weight_names
 from bayes_sparse.inputs.prepare import Prepared
-from bayes_sparse.methods.revm import REVM
 from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["declare_eigen", "directions_of", "first_of"]
@@ -65,8 +64,9 @@ def declare_eigen(data: Prepared, Q: FloatArray, wide: float | None, draw: Calla
 
 def directions_of(labelled: LabelledProblem, expansion: Any, most: int | None) -> tuple[FloatArray, FloatArray]:
     """Curvatures h and eigenvectors Q of the Hessian where the likelihood is expanded, the most curved first."""
-    check_expansion(expansion)
-    found = find_directions(labelled.surface, labelled.expansion_point(expansion), REVM().ridge, lambda *_: None)
+    if expansion is not None:
+        check_expansion(expansion)
+    found = find_directions(labelled.surface, labelled.expansion_point(expansion), SMALL_RIDGE, lambda *_: None)
     Q = found.eigen.Q[:most]
     return found.eigen.h[:most], Q if found.rotation is None else Q @ found.rotation
 

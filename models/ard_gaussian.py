@@ -49,7 +49,7 @@ class ARDGaussian:
     likelihood: ClassVar[str | None] = None
     default_hyper: ClassVar[Hyper | None] = None
     coordinates: ClassVar[str] = "weights"
-    expansion: ClassVar[str] = "ridge"
+    expansion: ClassVar[None] = None
     # Cauchy weights of scale 0.1 in the units of standardised columns: heavy tails, most mass near zero, and proper.
     proper_hyper: ClassVar[Hyper | None] = (0.5, 0.005)
 

@@ -35,7 +35,7 @@ class GaussianEigen:
     """
 
     bias_sd: float | None = None
-    expansion: Any = "ridge"
+    expansion: Any = None
     directions: int | None = None
     hyper: Hyper | None = None
 

@@ -54,7 +54,7 @@ class JeffreysLaplace:
     default_method: ClassVar[str] = "reweighted"
     prior: ClassVar[str] = "jeffreys"
     coordinates: ClassVar[str] = "weights"
-    expansion: ClassVar[str] = "ridge"
+    expansion: ClassVar[None] = None
     likelihood: ClassVar[str | None] = None
     hyper: ClassVar[Hyper | None] = None
     default_hyper: ClassVar[Hyper | None] = None

@@ -40,7 +40,7 @@ class LaplaceEigen:
     ----------
     bias_sd : float, optional
         Sd of the bias's normal prior; None for ten times the size of the targets (of 1 for a link function).
-    expansion : str, int or array
+    expansion : str, int or array, optional
         Where the Hessian is taken: see `bayes_sparse.methods.REVM`.
     directions : int, optional
         Declare at most so many directions to NUTS, the most curved ones; None for all.
@@ -50,7 +50,7 @@ class LaplaceEigen:
     """
 
     bias_sd: float | None = None
-    expansion: Any = "ridge"
+    expansion: Any = None
     directions: int | None = None
     hyper: Hyper | None = None
 

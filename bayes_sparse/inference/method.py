@@ -80,6 +80,10 @@ class OneStepMethod(Method, Protocol):
     def expansion(self) -> Any:
         """Where the quadratic is taken; None for the model's own."""
 
+    @property
+    def ridge(self) -> float | None:
+        """Size of a small ridge to take it at, if one was asked for."""
+
     def __call__(
         self, surface: Surface, prior: Prior, expansion: Any, smoothness: float, report: Report
     ) -> EigenOutcome:

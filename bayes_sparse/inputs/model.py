@@ -44,8 +44,8 @@ class Model(Protocol):
         Of the weights, or of the directions: a file of `bayes_sparse.inference.priors`, or "jeffreys".
     coordinates : "weights" or "eigen"
         What the prior is on.
-    expansion : str, int or array
-        Where one-step methods take the quadratic, unless the method says.
+    expansion : str, int or array, optional
+        Where one-step methods take the quadratic, unless the method says; None for what suits the likelihood.
     proper_hyper : (float, float), optional
         Hyper-prior of precisions that NUTS takes where none is given; None for a model without precisions.
     default_hyper : (float, float), optional

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayes_sparse.common.types import Report
-from bayes_sparse.inference.one_step.eigen import find_directions
-from bayes_sparse.inference.one_step.expansion import check_expansion, check_ridge
+from bayes_sparse.inference.one_step.directions import find_directions
+from bayes_sparse.inference.one_step.expansion import SMALL_RIDGE, check_expansion, check_ridge
 from bayes_sparse.inference.one_step.finish import EigenOutcome, finish
 from bayes_sparse.inference.priors import Prior
 from bayes_sparse.problem.surfaces import Surface
@@ -35,7 +35,7 @@ class FullMatrix:
     """
 
     expansion: Any = None
-    ridge: float = 1e-2
+    ridge: float | None = None
     smoothness: str | float = "auto"
 
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
@@ -45,13 +45,14 @@ class FullMatrix:
     def __post_init__(self) -> None:
         if self.expansion is not None:
             check_expansion(self.expansion)
-        check_ridge(self.ridge)
+        if self.ridge is not None:
+            check_ridge(self.ridge)
 
     def __call__(
         self, surface: Surface, prior: Prior, expansion: Any, smoothness: float, report: Report
     ) -> EigenOutcome:
         """The closed form, as the one direction from zero to the centre of the quadratic."""
-        found = find_directions(surface, expansion, self.ridge, report)
+        found = find_directions(surface, expansion, self.ridge or SMALL_RIDGE, report)
         eigen, length = found.eigen, float(np.linalg.norm(found.eigen.u))
         if length > 0:
             towards = eigen.u / length

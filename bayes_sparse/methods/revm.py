@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from bayes_sparse.common.types import Report
-from bayes_sparse.inference.one_step.eigen import find_directions
-from bayes_sparse.inference.one_step.expansion import check_expansion, check_ridge
+from bayes_sparse.inference.one_step.directions import find_directions
+from bayes_sparse.inference.one_step.expansion import SMALL_RIDGE, check_expansion, check_ridge
 from bayes_sparse.inference.one_step.finish import EigenOutcome, finish
 from bayes_sparse.inference.priors import Prior
 from bayes_sparse.problem.surfaces import Surface
@@ -33,10 +33,12 @@ class REVM:
     ----------
     expansion : str, int, array or dict, optional
         Where the quadratic is taken: ``"ridge"``, at the maximum under a small ridge; ``"evidence"``, under the ridge
-        of greatest evidence; ``"zero"``; a number of Newton steps; weights of yours. None: as the model says, which is
-        ``"ridge"`` unless it says otherwise.
-    ridge : float
-        Size of the small ridge, in units of the mean squared column (and of the noise, where there is one).
+        of greatest evidence; ``"zero"``; a number of Newton steps; weights of yours. None: as the model says, and if
+        it does not, ``"evidence"`` for classes with linear predictors and ``"ridge"`` for anything else. The papers'
+        results are those of ``"ridge"``.
+    ridge : float, optional
+        Size of the small ridge, in units of the mean squared column (and of the noise, where there is one); None for
+        0.01. Given without ``expansion`` it means ``expansion="ridge"``.
     octant : bool
         Confine the last step of a Laplace prior to the octant of the expansion point, as the papers do.
     posterior : "mode" or "quadratic"
@@ -48,7 +50,7 @@ class REVM:
     """
 
     expansion: Any = None
-    ridge: float = 1e-2
+    ridge: float | None = None
     octant: bool = False
     posterior: Literal["mode", "quadratic"] = "mode"
     smoothness: str | float = "auto"
@@ -60,7 +62,8 @@ class REVM:
     def __post_init__(self) -> None:
         if self.expansion is not None:
             check_expansion(self.expansion)
-        check_ridge(self.ridge)
+        if self.ridge is not None:
+            check_ridge(self.ridge)
         if self.posterior not in ("mode", "quadratic"):
             raise ValueError(f"`posterior` is 'mode' or 'quadratic', got {self.posterior!r}.")
 
@@ -70,5 +73,5 @@ class REVM:
         """Find the directions that matter and their hyper-parameters, in one pass."""
         if self.octant and not prior.octants:
             raise ValueError("octant=True is about the last step of a Laplace prior; a normal prior has no octant.")
-        found = find_directions(surface, expansion, self.ridge, report)
+        found = find_directions(surface, expansion, self.ridge or SMALL_RIDGE, report)
         return finish(*found, prior, smoothness=smoothness, octant=self.octant, posterior=self.posterior)

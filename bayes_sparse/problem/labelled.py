@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.problem import Problem
-from bayes_sparse.problem.surfaces import Linear, Surface
+from bayes_sparse.problem.surfaces import Linear, Softmax, Surface
 
 __all__ = ["LabelledProblem", "WeightBlock"]
 
@@ -168,7 +168,13 @@ class LabelledProblem:
         return sum(block.columns.stop - block.columns.start for block in self.sparse)
 
     def expansion_point(self, expansion: Any) -> Any:
-        """An expansion with weights of the user's as the surface's own free weights; any other as it is."""
+        """An expansion with weights of the user's as the surface's own free weights; any other as it is.
+
+        None is the ridge of greatest evidence for classes and a small one for anything else. Classes are often
+        separable, and then a small ridge leaves the point far out, where the likelihood is flat.
+        """
+        if expansion is None:
+            return "evidence" if self._of_classes else "ridge"
         if isinstance(expansion, str | Integral):
             return expansion if isinstance(expansion, str) else int(expansion)
         free = self.order[: self.surface.d]
@@ -185,6 +191,12 @@ class LabelledProblem:
         if self.scale is not None:
             full *= self.scale
         return full[free]
+
+    @property
+    def _of_classes(self) -> bool:
+        """Whether linear predictors give the odds of classes; of a network a strong ridge would make a linear one."""
+        linear = self.search is not None or isinstance(self.other, Softmax)
+        return linear and self.settings.get("likelihood", {}).get("name") in ("bernoulli", "categorical")
 
     def _given(self, expansion: Any) -> list[tuple[WeightBlock, Any]]:
         if not isinstance(expansion, dict):

@@ -67,7 +67,7 @@ def summary_of_changes(
         rows[label] = {
             "status": _status(trees[label]),
             "terms_kept": int(((weights["sd"] > 0) | (weights["mean"] != 0)).sum()),
-            "relevant_terms": int(relevant[label].sum()),
+            "relevant_terms": int(relevant[label].sum()) if label in relevant else pd.NA,
             **_evidence(trees[label]),
             "largest_change": float(size.max()),
             "changed_most": str(size.idxmax()) if size.max() > 0 else "",
@@ -97,10 +97,11 @@ def _evidence(tree: xr.DataTree) -> dict[str, Any]:
 
 def verdict_of_changes(summary: pd.DataFrame, parameters: pd.DataFrame, relevant: pd.DataFrame) -> str:
     """Which terms come and go, and how far the others move."""
-    fitted = list(relevant.columns)
+    fitted = list(summary.index[~summary["status"].str.startswith("failed")])
     sentences = [f"{len(fitted)} settings, measured against {fitted[0]}."]
     if len(fitted) > 1:
-        sentences += [_terms(relevant), _moves(parameters, summary.loc[fitted])]
+        sentences += [_terms(relevant)] if relevant.shape[1] else []
+        sentences.append(_moves(parameters, summary.loc[fitted]))
     failed = summary.index[summary["status"].str.startswith("failed")]
     if len(failed):
         sentences.append(f"Not fitted: {in_words(failed, quote=False)}; the status says why.")
@@ -160,7 +161,7 @@ class Sensitivity:
         training rows, seconds.
     relevant : DataFrame
         A row a term, a column a setting: whether it is relevant (kept, and not likely to be chance), as
-        `bs.relevance` has it.
+        `bs.relevance` has it. One-step methods choose among directions, not weights, and have no column.
     verdict : str
         In plain words.
     """

@@ -79,7 +79,7 @@ def _from_moments(fit: StoredFit) -> pd.DataFrame:
     if evidence is None or "mean" not in evidence:
         return _frame([], [], [], [], [])
     mean, sd = evidence["mean"].to_numpy(), evidence["sd"].to_numpy()
-    kept = evidence["kept"].to_numpy() if "kept" in evidence else sd > 0
+    kept = slice(None) if fit.by_direction else evidence["kept"].to_numpy()  # no weight is pruned there
     names, mean, sd = evidence["basis"].to_numpy()[kept], mean[kept], sd[kept]
     return _frame(names, mean, sd, mean - _WIDE * sd, mean + _WIDE * sd)
 

@@ -197,7 +197,7 @@ def _log_prior(tree: xr.DataTree, evidence: xr.Dataset, w: FloatArray) -> FloatA
         return np.asarray(Gaussian().log_prior(w[:, kept], evidence["alpha"].to_numpy()[kept]).sum(axis=1))
     posterior = tree["posterior"].to_dataset()
     name = "u_direction" if "u_direction" in posterior else "u"
-    if not evidence.sizes["kept"]:
+    if not evidence.sizes["kept_direction"]:
         return np.zeros(len(w))
     u = posterior[name].transpose("chain", "draw", "direction").to_numpy().reshape(len(w), -1)
     alpha = evidence["alpha"].sel(direction=posterior["direction"]).to_numpy()

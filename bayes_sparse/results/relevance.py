@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.inference.claims import FALSE_FINDS, chance_of
 from bayes_sparse.trees.alternatives import alternative_sets, rivals
-from bayes_sparse.trees.read import stored
+from bayes_sparse.trees.read import StoredFit, stored
 
 __all__ = ["relevance", "taken_up", "unpruned"]
 
@@ -114,10 +114,14 @@ def relevance(
         what each added when it was taken up, in nats. Of directions: curvature h of the likelihood, u at the expansion
         point, alpha, mode, mean and sd of u, gamma and relevant. Where NUTS sampled everything nothing is pruned and
         nothing has a rival: there is sign, the posterior probability that a weight has the sign it most probably has,
-        and the score is (mean / sd)^2.
+        and the score is (mean / sd)^2. The weights of a one-step method have mean and sd alone: it chooses among
+        directions, each a mixture of all weights, and calls no weight relevant or not. Their sd is not the posterior's,
+        in which a direction left out is exactly zero, but the root mean squared distance from the mean of what the data
+        alone say; NaN where they do not determine a weight by itself (more columns than rows, kernels).
     """
     evidence = tree["evidence"].to_dataset() if "evidence" in tree.children else _of_draws(tree)
-    one_step = stored(tree).by_direction
+    fit = stored(tree)
+    one_step = fit.by_direction
     if space == "eigen":
         if not one_step:
             raise ValueError("space='eigen' shows the directions of a one-step method (method='revm'); this has none.")
@@ -131,12 +135,12 @@ def relevance(
     prunes = not one_step and "column" in evidence
     if order not in ("strength", "forward") or (order == "forward" and not prunes):
         raise ValueError(f"`order` is 'strength', or 'forward' for a fit that prunes weights, got {order!r}.")
-    table = _weights(evidence) if one_step else _terms(evidence, false_finds)
+    table = _weights(fit, evidence) if one_step else _terms(evidence, false_finds)
     several = "of_class" in evidence.coords
     names = pd.Series(evidence["basis"].to_numpy(), index=evidence["basis"].to_numpy())
     owner = _owners(evidence)[0] if several and by == "feature" else names
     if several and by == "feature":
-        table = _of_features(table, evidence)
+        table = _mixed(table, evidence) if one_step else _of_features(table, evidence)
     if order == "forward":
         table = _taken_up_first(table, taken_up(evidence, owner))
     return _by_class(table, evidence) if several and by == "weight" else table
@@ -234,15 +238,24 @@ def _owners(evidence: xr.Dataset) -> tuple[pd.Series, pd.Series]:
     return pd.Series(column, index=names), pd.Series(label, index=names)
 
 
-def _weights(evidence: xr.Dataset) -> pd.DataFrame:
-    """Weights of a one-step method: all there if any direction is."""
+def _weights(fit: StoredFit, evidence: xr.Dataset) -> pd.DataFrame:
+    """Weights of a one-step method, all of them there; in posterior sds, if in no other unit, for the order alone."""
+    size, sd = np.abs(evidence["mean"].to_numpy()), fit.posterior_sd
+    fitted = np.divide(size, sd, out=np.zeros_like(size), where=sd > 0)
     table = pd.DataFrame(
         {name: evidence[name].to_numpy() for name in ("mean", "sd")},
         index=pd.Index(evidence["basis"].to_numpy(), name="basis"),
     )
-    table["relevant"] = table["sd"] > 0
-    strength = (table["mean"].abs() / table["sd"]).where(table["relevant"], -1.0)
+    strength: pd.Series = (table["mean"].abs() / table["sd"]).where(table["sd"] > 0, -1 / (1 + fitted))
     return table.loc[strength.sort_values(ascending=False, kind="stable").index]
+
+
+def _mixed(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
+    """The same, one row a feature."""
+    owner = _owners(evidence)[0][table.index].to_numpy()
+    square = ((table["mean"] / table["sd"]) ** 2).groupby(owner, sort=False).sum(min_count=1)
+    out = pd.DataFrame({"strength": square**0.5}).rename_axis("basis")
+    return out.sort_values("strength", ascending=False, kind="stable")
 
 
 def _directions(evidence: xr.Dataset) -> pd.DataFrame:

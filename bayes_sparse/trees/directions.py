@@ -2,7 +2,10 @@
 
 The group ``evidence`` has a dimension ``direction`` (all eigenvectors with positive curvature, the most curved first)
 beside ``basis``; no weight is pruned, directions are. ``coordinate_mean`` and ``covariance_factor`` speak of all
-weights, so that prediction is the same as from any other evidence tree.
+weights, so that prediction is the same as from any other evidence tree: they and the draws are the fitted posterior, in
+which a direction left out is exactly zero. ``sd`` is about the weights themselves, which the data know no better for
+that: the root mean squared distance from ``mean`` of what the likelihood alone says, ``estimate`` with its
+``standard_error``. All three are NaN where the data do not determine a weight.
 """
 
 from __future__ import annotations
@@ -81,6 +84,7 @@ class DirectionsDescription:
         mean, mode = self.reported(outcome.posterior.mean), self.reported(outcome.peak.v)
         factor = labelled.in_users_units((self._weights.T @ outcome.posterior.factor).T, index).T
         sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+        estimate, error = self._alone()
         quadratic, eigen = outcome.quadratic, outcome.eigen
         r, kept = len(eigen.h), np.flatnonzero(outcome.kept)
         variance = np.einsum("ij,ij->i", outcome.posterior.factor[:k], outcome.posterior.factor[:k])
@@ -96,10 +100,12 @@ class DirectionsDescription:
             "u_sd": (("direction",), spread(np.sqrt(variance), kept, r)),
             "gamma": (("direction",), outcome.gamma),
             "relevant": (("direction",), outcome.relevant),
-            "loading": (("kept", "basis"), self._loadings()),
+            "loading": (("kept_direction", "basis"), self._loadings()),
             "mean": (("basis",), mean[:M]),
             "mode": (("basis",), mode[:M]),
-            "sd": (("basis",), sd[:M]),
+            "sd": (("basis",), np.hypot(error, estimate - mean[:M])),
+            "estimate": (("basis",), estimate),
+            "standard_error": (("basis",), error),
             "column": (("coordinate",), index),
             "coordinate_mean": (("coordinate",), mean),
             "covariance_factor": (("coordinate", "factor"), factor),
@@ -115,10 +121,19 @@ class DirectionsDescription:
             "basis": np.array(labelled.names),
             "coordinate": np.array([*labelled.names, *fixed_names(labelled)]),
             "direction": number,
-            "kept": number[kept],
+            "kept_direction": number[kept],
             **term_labels(labelled),
         }
         return variables, coords
+
+    def _alone(self) -> tuple[FloatArray, FloatArray]:
+        """What the likelihood alone says of each sparse weight, in the user's units."""
+        labelled, alone = self.labelled, self.outcome.alone
+        estimate, error = (np.empty(len(labelled.order)) for _ in range(2))
+        estimate[labelled.order], error[labelled.order] = alone
+        unit = 1.0 if labelled.scale is None else labelled.scale
+        M = labelled.M
+        return estimate[:M] / unit + labelled.prior_mean[:M], error[:M] / unit
 
     def _loadings(self) -> FloatArray:
         """The directions kept over the sparse columns, standardised as the fit saw them; zero for those kept anyway."""

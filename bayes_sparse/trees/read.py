@@ -144,6 +144,20 @@ class StoredFit:
         return self.evidence is not None and "direction" in self.evidence.dims
 
     @property
+    def posterior_sd(self) -> FloatArray:
+        """Sd of every weight of an evidence fit as its draws have it, zero where pruned.
+
+        Of a one-step method it leaves out the directions that are not kept, which ``sd`` does not.
+        """
+        assert self.evidence is not None
+        if not self.by_direction:
+            return np.asarray(self.evidence["sd"].fillna(0.0).to_numpy())
+        factor, column = self.evidence["covariance_factor"].to_numpy(), self.evidence["column"].to_numpy()
+        out = np.zeros(len(column))
+        out[column] = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+        return out[: self.evidence.sizes["basis"]]
+
+    @property
     def on_path(self) -> bool:
         """Whether it is a point of an L1 path."""
         return self.evidence is not None and "lambda" in self.evidence

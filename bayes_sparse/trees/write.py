@@ -94,6 +94,7 @@ def mode_alone(tree: xr.DataTree) -> xr.DataTree:
         column = evidence["column"].to_numpy()
         basis = column < evidence.sizes["basis"]
         mean[basis] = evidence["mode"].to_numpy()[column[basis]]
+    evidence = evidence.drop_vars(["estimate", "standard_error"], errors="ignore")
     point = with_moments(evidence, mean, np.zeros((len(mean), 1))).assign_attrs(approximation="none: the mode alone")
     groups = {name: tree[name].to_dataset() for name in ("observed_data", "constant_data")}
     plugged = xr.DataTree.from_dict({"/evidence": point} | {f"/{name}": group for name, group in groups.items()})
@@ -128,6 +129,8 @@ def with_moments(evidence: xr.Dataset, mean: FloatArray, factor: FloatArray) -> 
         full = np.where(np.isnan(evidence[name]), np.nan, 0.0)  # what was pruned has no sd
         full[column[basis]] = values[basis]
         out[name] = (("basis",), full)
+    if "standard_error" in out:  # of a one-step method: the weights, not the directions kept
+        out["sd"] = np.hypot(out["standard_error"], out["estimate"] - out["mean"])
     labels = np.array([str(label).split("[")[0] for label in evidence["coordinate"].to_numpy()])
     for label in dict.fromkeys(labels[~basis]):
         inside = ~basis & (labels == label)

@@ -53,7 +53,7 @@ FILES = {
         of="REVM",
         limits="",
         settings='smoothness: str | float = "auto"\n        expansion: str | None = None',
-        more="prior: ClassVar[str | None] = None",
+        more="prior: ClassVar[str | None] = None\n        ridge: ClassVar[float | None] = None",
     ),
     "methods: l1_path": METHOD.format(of="Reweighted", limits="", settings="", more=""),
     "inference.priors": """

@@ -195,7 +195,7 @@ def test_what_is_kept_and_what_it_gains(system, likelihood, expansion, seed):
     assert np.all(evidence["u_sd"].to_numpy()[~pruned] > 0)
     assert not np.any(evidence["relevant"].to_numpy() & pruned)
     assert_array_equal(evidence["relevant"], evidence["u_mode"].to_numpy() != 0)
-    assert_array_equal(evidence["kept"], evidence["direction"].to_numpy()[~pruned])
+    assert_array_equal(evidence["kept_direction"], evidence["direction"].to_numpy()[~pruned])
     Q = evidence["loading"].to_numpy()
     assert_allclose(Q @ Q.T, np.eye(len(Q)), atol=1e-9)
     null, end = evidence["history"].to_numpy()

@@ -42,6 +42,7 @@ def classes():
 def test_one_step(written, directions, draws):
     page = checked(written(directions(draws=draws, chains=2)))
     assert "directions were kept" in page.text
+    assert "none is relevant or not by itself" in page.text
     assert "A direction is kept where h u² exceeds 1" in page.text
 
 

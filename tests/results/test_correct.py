@@ -13,6 +13,7 @@ import bayes_sparse as bs
 from bayes_sparse.results.correct import correct
 from bayes_sparse.results.diagnose import diagnose
 from bayes_sparse.results.importance import coordinate_draws, importance, log_densities
+from bayes_sparse.trees.read import stored
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((30, 4)) * [1.0, 3.0, 0.5, 1.0] + [0.0, 2.0, 0.0, 0.0]
@@ -93,7 +94,11 @@ def test_every_part_says_the_same(name):
     np.testing.assert_allclose(factor @ factor.T, covariance, atol=1e-10 * np.abs(covariance).max())
     column, M = after["column"].to_numpy(), after.sizes["basis"]
     np.testing.assert_allclose(after["mean"].to_numpy()[column[column < M]], mean[column < M])
-    np.testing.assert_allclose(after["sd"].to_numpy()[column[column < M]] ** 2, np.diag(covariance)[column < M])
+    sd = stored(found).posterior_sd[column[column < M]]
+    np.testing.assert_allclose(sd**2, np.diag(covariance)[column < M])
+    if "estimate" in after:
+        away = np.hypot(after["standard_error"], after["estimate"] - after["mean"])
+        np.testing.assert_allclose(after["sd"], away)
     if "bias" in after:
         np.testing.assert_allclose(np.sort(np.ravel(after["bias"])), np.sort(mean[column >= M]))
     for kept in ("log_evidence", "relevant"):

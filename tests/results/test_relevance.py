@@ -8,6 +8,7 @@ import xarray as xr
 from scipy.stats import chi2
 
 import bayes_sparse as bs
+from bayes_sparse.trees.read import stored
 from tests.support import as_sampled
 
 mpl.use("Agg")
@@ -120,13 +121,12 @@ def test_the_most_relevant_directions_come_first(turned):
 
 
 def test_the_weights_of_a_one_step_method_have_no_precision(turned):
-    """No weight is pruned, directions are: each has a mean and an sd, and nothing else of its own."""
+    """Directions are pruned or relevant, weights are neither: each has a mean and an sd, and nothing else."""
     table = bs.relevance(turned)
     assert table.index.name == "basis"
-    assert list(table.columns) == ["mean", "sd", "relevant"]
+    assert list(table.columns) == ["mean", "sd"]
     assert set(table.index) == set(NAMES[:8])
     assert table.index[0] == "gene 7"
-    assert table["relevant"].all()
     assert (table["mean"].abs() / table["sd"]).is_monotonic_decreasing
     np.testing.assert_array_equal(table.loc[NAMES[:8], "mean"], turned["evidence"]["mean"])
     pd.testing.assert_frame_equal(table, bs.relevance(turned, space="weights"))
@@ -147,18 +147,31 @@ def test_spaces_that_are_not_there(tree, turned):
         bs.relevance(turned.drop_nodes("evidence"), space="eigen")
 
 
-def test_a_fit_that_kept_no_direction_has_no_relevant_weight():
+def test_a_fit_that_kept_no_direction():
     wave = np.cos(2 * np.pi * np.arange(100)[:, None] / 100 * np.array([1, 2]))
     with pytest.warns(bs.FitWarning, match="No basis function pays"):
         empty = bs.fit("laplace_eigen", (wave, np.arange(100) % 4 + 0.5), draws=0)
-    assert not bs.relevance(empty)["relevant"].any()
+    assert (bs.relevance(empty)["mean"] == 0).all()
+    assert (bs.relevance(empty)["sd"] > 0).all()
     assert not bs.relevance(empty, space="eigen")["relevant"].any()
 
 
 def test_weights_of_a_one_step_method_are_drawn(turned):
     ax = bs.plot_relevance(turned)
     assert [text.get_text() for text in ax.get_yticklabels()] == bs.relevance(turned).index.tolist()
-    assert ax.get_title() == "8 of 8 terms kept"
+    assert ax.get_title() == "8 weights, made of directions"
+    assert bs.plot_relevance(turned, top=3).get_title().endswith("the first 3 shown")
+
+
+def test_weights_that_the_data_do_not_determine_have_no_sd():
+    """More columns than rows: in the order of the posterior's own |mean| / sd, which says nothing of each."""
+    wide = bs.fit("ard_gaussian", (X.iloc[:9], Y[:9]), method="revm", draws=0)
+    table = bs.relevance(wide)
+    assert table["sd"].isna().all()
+    fitted = np.abs(wide["evidence"]["mean"].to_series()) / stored(wide).posterior_sd
+    assert fitted[table.index].is_monotonic_decreasing
+    assert "not determined one by one" in bs.plot_relevance(wide).get_xlabel()
+    assert len(bs.predict(wide, X)["mean"]) == 100
 
 
 def test_weights_of_several_classes_are_drawn():
@@ -173,6 +186,12 @@ def test_weights_of_several_classes_are_drawn():
     mean = bs.relevance(several).loc[pairs, "mean"].to_numpy()
     scale = np.array([SOME[label[:6]].std(ddof=0) for label in labels])
     np.testing.assert_allclose(points, mean * scale)
+    by_feature, table = bs.relevance(several, by="feature"), bs.relevance(several)
+    assert list(by_feature.columns) == ["strength"]
+    assert by_feature["strength"].is_monotonic_decreasing
+    square = ((table["mean"] / table["sd"]) ** 2).groupby("basis").sum()
+    np.testing.assert_allclose(by_feature["strength"] ** 2, square[by_feature.index])
+    assert bs.plot_relevance(several, by="feature").get_title() == "8 features"
 
 
 def test_weights_of_a_sampled_tree_are_never_pruned():

@@ -134,7 +134,7 @@ def test_the_same_feature_in_another_class_is_no_rival():
     X = rng.standard_normal((150, 3))
     X[:, 1] = 0.99 * X[:, 0] + 0.14 * X[:, 1]
     label = np.digitize(X[:, 0] + 0.3 * rng.standard_normal(150), [-0.5, 0.5])
-    table = bs.relevance(bs.fit("student_multinomial", (X, label), draws=0))
+    table = bs.relevance(bs.fit("student_multinomial", (X, label), hyper=(0, 0), draws=0))
     assert any(len(names) for names in table["rival"])
     for (feature, _), names in table["rival"].items():
         assert all(not str(name).startswith(f"{feature}[") for name in names)

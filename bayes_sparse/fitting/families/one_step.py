@@ -81,8 +81,10 @@ class OneStepFamily:
     def run(self, task: Task, report: Report) -> Weighed:
         """Expand, rotate, weigh."""
         method, labelled = _own(task.method), task.labelled
-        expansion = task.model.expansion if method.expansion is None else method.expansion
-        check_expansion(expansion)
+        asked = "ridge" if method.expansion is None and method.ridge is not None else method.expansion
+        expansion = task.model.expansion if asked is None else asked
+        if expansion is not None:
+            check_expansion(expansion)
         point = labelled.expansion_point(expansion)
         price = 0.0 if method.smoothness == "auto" else prices(method.smoothness, labelled, flat=True)[0]
         outcome = method(labelled.surface, priors.named(_prior_of(task)), point, price, report)

@@ -7,18 +7,16 @@ The evidence of the quadratic model is ``exp(height)`` times one integral a dire
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
-from bayes_sparse.common.types import FloatArray, Report
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.evidence.state import log_prior
 from bayes_sparse.inference.newton import Profile
-from bayes_sparse.inference.one_step.expansion import Quadratic, expand
-from bayes_sparse.problem.surfaces import Surface
+from bayes_sparse.inference.one_step.expansion import Quadratic
 
-__all__ = ["Directions", "Eigen", "eigen_coordinates", "find_directions"]
+__all__ = ["Eigen", "eigen_coordinates"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,36 +45,6 @@ class Eigen:
     height: float
     dropped: int
     flat: int
-
-
-class Directions(NamedTuple):
-    """A likelihood's directions: the surface they belong to, its quadratic and the way back to the user's weights.
-
-    Attributes
-    ----------
-    surface : Surface
-        In at most as many free weights as observations.
-    rotation : array, optional
-        Rows T with ``w = T' w_reduced`` where those weights are not the user's own.
-    quadratic, eigen : Quadratic, Eigen
-        Its stand-in, and that in eigen-coordinates.
-    """
-
-    surface: Surface
-    rotation: FloatArray | None
-    quadratic: Quadratic
-    eigen: Eigen
-
-
-def find_directions(surface: Surface, expansion: Any, ridge: float, report: Report) -> Directions:
-    """Expand a likelihood, with weights of the user's in ``expansion`` as the surface's own, and diagonalise it."""
-    reduced, rotation = surface.reduced()
-    if rotation is not None and isinstance(expansion, np.ndarray):
-        expansion = rotation @ expansion
-    quadratic = expand(reduced, expansion, ridge, report)
-    return Directions(
-        reduced, rotation, quadratic, eigen_coordinates(quadratic, reduced.fixed_precision(quadratic.theta))
-    )
 
 
 def eigen_coordinates(quadratic: Quadratic, fixed: FloatArray) -> Eigen:

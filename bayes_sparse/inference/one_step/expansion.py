@@ -23,10 +23,11 @@ from bayes_sparse.inference.newton import Peak, climb
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.surfaces import Linear, Look, Surface
 
-__all__ = ["Quadratic", "Ridge", "check_expansion", "check_ridge", "evidence_ridge", "expand"]
+__all__ = ["SMALL_RIDGE", "Quadratic", "Ridge", "check_expansion", "check_ridge", "evidence_ridge", "expand"]
 
 _GRID = np.log(10.0) * np.arange(-8.0, 4.1, 2.0)  # ridges tried first, in logs of the surface's own unit
 _DEEP = np.log(10.0) * np.arange(-14.0, 4.1)  # the same where each costs next to nothing, down to targets without noise
+_WEAK = np.log(1e-3)  # ridges below need many steps each, and are seldom the best
 _FINE = 1e-3  # how well the logarithm of the ridge is found
 
 
@@ -60,9 +61,8 @@ def evidence_ridge(surface: Surface, report: Report) -> Ridge:
         sd = np.array([1 / np.sqrt(2 * max(count, 1.0))])
         return Ridge(precision, theta, sd, _evidence_of_normal(surface, precision, theta))
     evidence = _Evidence(surface, report)
-    unit = surface.unit(surface.theta)
-    values = [evidence(np.log(unit) + step, surface.theta) for step in _GRID]
-    best = np.log(unit) + _GRID[int(np.argmax(values))]
+    unit = surface.unit(surface.theta) or 1.0  # zero where no weight is free
+    best = np.log(unit) + _roughly(lambda step: evidence(np.log(unit) + step, surface.theta))
     if not surface.theta.size:
         log_ridge = _narrowed(lambda x: evidence(x, surface.theta), best)
         return Ridge(float(np.exp(log_ridge)), surface.theta, np.empty(0), evidence(log_ridge, surface.theta))
@@ -128,6 +128,20 @@ def _half_log_determinant(peak: Peak, precision: FloatArray) -> float:
         except np.linalg.LinAlgError:
             continue
     return np.inf
+
+
+def _roughly(value: Callable[[float], float]) -> float:
+    """The best point of the grid, from strong ridges, near which a search begins, to weak ones, which cost most.
+
+    Of the weakest none is tried that comes after two falls in a row.
+    """
+    best, highest, falls = float(_GRID[-1]), -np.inf, 0
+    for step in _GRID[::-1].tolist():
+        here = value(step)
+        best, highest, falls = (step, here, 0) if here > highest else (best, highest, falls + 1)
+        if step < _WEAK and falls >= 2:
+            break
+    return best
 
 
 def _narrowed(value: Callable[[float], float], near: float) -> float:
@@ -212,6 +226,7 @@ def _projected(surface: Linear) -> tuple[FloatArray, FloatArray, float, float]:
     )
 
 
+SMALL_RIDGE = 1e-2  # in the surface's own unit
 _BARELY = 1e-8  # of the unit: keeps Newton steps finite where nothing else does
 
 
@@ -227,6 +242,8 @@ class Quadratic:
         Log-likelihood there.
     gradient : array (d,)
         Along the free weights; zero where it was dropped.
+    slope : array (d + q,)
+        Of the likelihood there along all weights, dropped or not.
     H : array (d + q, d + q)
         Curvature of the likelihood alone.
     theta : array
@@ -244,6 +261,7 @@ class Quadratic:
     v: FloatArray
     value: float
     gradient: FloatArray
+    slope: FloatArray
     H: FloatArray
     theta: FloatArray
     steps: int
@@ -322,7 +340,7 @@ def _peaked(quadratic: Quadratic, fixed: FloatArray) -> bool:
 def _seen(
     look: Look, v: FloatArray, gradient: FloatArray, theta: FloatArray, steps: int, evidence: Ridge | None
 ) -> Quadratic:
-    return Quadratic(v, look.value, gradient, look.curvature(), theta, steps, look.separates, evidence)
+    return Quadratic(v, look.value, gradient, look.gradient, look.curvature(), theta, steps, look.separates, evidence)
 
 
 def _at(surface: Surface, w: FloatArray, theta: FloatArray, fixed: FloatArray) -> tuple[FloatArray, Look, int]:

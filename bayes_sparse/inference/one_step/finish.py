@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.newton import Peak, Profile
+from bayes_sparse.inference.one_step.alone import Alone
 from bayes_sparse.inference.one_step.eigen import Eigen
 from bayes_sparse.inference.one_step.expansion import Quadratic
 from bayes_sparse.inference.priors import DirectionPosterior, Independent, Prior
@@ -30,6 +31,8 @@ class EigenOutcome:
         The likelihood's stand-in that the hyper-parameters were found on.
     eigen : Eigen
         All its directions.
+    alone : Alone
+        What it says of each weight without any prior.
     alpha : array (r,)
         Their hyper-parameters, infinite where pruned.
     kept : bool array (r,)
@@ -55,6 +58,7 @@ class EigenOutcome:
     prior: Prior
     quadratic: Quadratic
     eigen: Eigen
+    alone: Alone
     alpha: FloatArray
     kept: NDArray[np.bool_]
     loadings: FloatArray
@@ -84,6 +88,7 @@ def finish(
     rotation: FloatArray | None,
     quadratic: Quadratic,
     eigen: Eigen,
+    alone: Alone,
     prior: Prior,
     *,
     smoothness: float,
@@ -100,6 +105,8 @@ def finish(
         Rows T with ``w = T' w_reduced`` where those are not the user's own.
     quadratic, eigen : Quadratic, Eigen
         Its stand-in and the directions to be weighed.
+    alone : Alone
+        What the stand-in says of each weight without any prior.
     prior : Prior
         On each direction.
     smoothness : float
@@ -125,6 +132,7 @@ def finish(
         prior=prior,
         quadratic=quadratic,
         eigen=eigen,
+        alone=alone,
         alpha=alpha,
         kept=kept,
         loadings=eigen.Q[kept] if rotation is None else eigen.Q[kept] @ rotation,

@@ -51,7 +51,7 @@ class Declared:
     hyper: tuple[float, float] | None = None
 
     coordinates: ClassVar[str] = "weights"
-    expansion: ClassVar[str] = "ridge"
+    expansion: ClassVar[None] = None
     likelihood: ClassVar[str | None] = None
     default_hyper: ClassVar[tuple[float, float] | None] = None
     proper_hyper: ClassVar[tuple[float, float] | None] = (0.5, 0.005)

@@ -227,7 +227,7 @@ def _moments(fit: StoredFit, parameter: str) -> tuple[float, float]:
     for vector, (_, labels) in fit.settings.get("vectors", {}).items():
         for place, label in enumerate(labels):
             if parameter == f"{vector}[{label}]" and place < evidence.sizes["basis"]:
-                return float(evidence["mean"][place]), float(evidence["sd"].fillna(0.0)[place])
+                return float(evidence["mean"][place]), float(fit.posterior_sd[place])
     return 0.0, 0.0
 
 

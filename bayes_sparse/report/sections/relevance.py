@@ -49,11 +49,11 @@ def _body(material: Material) -> Html:
 
 def _of_evidence(fit: StoredFit) -> list[Html]:
     whole = relevance(fit.tree)
-    kept = whole[whole["kept"]] if "kept" in whole else whole
+    kept = whole if fit.by_direction else whole[whole["kept"]]
     words = _how_many(fit, kept, len(whole))
     if not len(kept):
         return [paragraph(words)]
-    shown = kept.head(_ROWS).assign(strength=strength(kept))
+    shown = kept.head(_ROWS).assign(strength=strength(kept).where(kept["sd"].notna()))
     if "chance" in shown:
         shown["chance"] = [f"{chance:.2g}" if chance >= 1e-4 else "< 0.0001" for chance in shown["chance"]]
         shown["alternatives"] = [", ".join(map(str, rivals)) for rivals in shown["rival"]]
@@ -63,7 +63,8 @@ def _of_evidence(fit: StoredFit) -> list[Html]:
         shown["gamma"] = [f"{100 * share:.0f}%" for share in shown["gamma"]]
     shown = shown[[name for name in _ORDER if name in shown]]
     shown.index.names = ["term" if name == "basis" else name for name in shown.index.names]
-    return [paragraph(words), table(shown.rename(columns=_HEADINGS), f"Terms kept: {fit.name}")]
+    title = "Weights" if fit.by_direction else "Terms kept"
+    return [paragraph(words), table(shown.rename(columns=_HEADINGS), f"{title}: {fit.name}")]
 
 
 def _how_many(fit: StoredFit, kept: pd.DataFrame, offered: int) -> str:
@@ -71,7 +72,8 @@ def _how_many(fit: StoredFit, kept: pd.DataFrame, offered: int) -> str:
     if found is not None and found[2] == "directions":
         return (
             f"A one-step method prunes directions, not weights: {count(found[0])} of {count(found[1])} directions were "
-            f"kept, and each weight is made of them.{_first(k)}"
+            f"kept, and each weight is made of them, so that none is relevant or not by itself. Their sds include the "
+            f"directions left out; they have none where the data do not determine a weight by itself.{_first(k)}"
         )
     pruned = f"; the other {count(offered - k)} were pruned" if offered > k else ""
     perhaps = k - int(kept["relevant"].sum())

@@ -167,10 +167,11 @@ class Comparison:
         se. In the order that the trees were given in, never ranked.
     relevance : DataFrame
         A row a pair of trees: how many terms both, only one or neither takes for relevant, Jaccard's index, Cohen's
-        kappa, and the rank correlation of abs(mean) / sd.
+        kappa, and the rank correlation of abs(mean) / sd. NaN where one of the two is a one-step method's.
     relevant : DataFrame
         A row a term, a column a tree: whether it is relevant, as `bs.relevance` has it: kept, and not likely to be
-        chance.
+        chance. One-step methods choose among directions, not weights: they have no column here and no number of
+        `relevant_terms`.
     loo : DataFrame or None
         `arviz.compare` of the trees that have a pointwise log-likelihood, if two have.
     verdict : str

@@ -196,7 +196,7 @@ def _moments(tree: xr.DataTree) -> dict[str, tuple[float, float]]:
             entries = _entries(tree, evidence[name])
             pairs = zip(evidence[name].to_numpy().ravel(), evidence[f"{name}_sd"].to_numpy().ravel(), strict=True)
             out |= {entry: (float(mean), float(sd)) for entry, (mean, sd) in zip(entries, pairs, strict=True)}
-    pairs = zip(evidence["mean"].to_numpy(), evidence["sd"].fillna(0.0).to_numpy(), strict=True)
+    pairs = zip(evidence["mean"].to_numpy(), stored(tree).posterior_sd, strict=True)
     return out | {entry: (float(mean), float(sd)) for entry, (mean, sd) in zip(basis, pairs, strict=True)}
 
 

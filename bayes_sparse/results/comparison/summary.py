@@ -106,10 +106,13 @@ def chosen_reference(trees: dict[str, xr.DataTree], reference: str | None) -> st
 def relevant_terms(trees: dict[str, xr.DataTree], aligned: dict[str, Marginals], terms: int) -> pd.DataFrame:
     """A row a term, a column a tree: whether it is relevant, by what `bs.relevance` calls so.
 
-    Of a tree that prunes no weights it is judged by (mean / sd)^2, among so many ``terms``.
+    Where NUTS sampled everything it is judged by (mean / sd)^2, among so many ``terms``. One-step methods choose among
+    directions and have no column: no weight of theirs is relevant or not.
     """
     columns = {}
     for name, own in aligned.items():
+        if stored(trees[name]).by_direction:
+            continue
         evidence = trees[name]["evidence"].to_dataset() if "evidence" in trees[name].children else xr.Dataset()
         if "kept" in evidence:
             known = dict(zip(weight_names(trees[name]), evidence["relevant"].to_numpy().tolist(), strict=True))
@@ -123,20 +126,22 @@ def relevant_terms(trees: dict[str, xr.DataTree], aligned: dict[str, Marginals],
 
 
 def agreement(relevant: pd.DataFrame, aligned: dict[str, Marginals], terms: int) -> pd.DataFrame:
-    """A row a pair of trees; ``terms`` is how many there were to choose among."""
+    """A row a pair of trees, NaN where one of them calls no term relevant or not; of ``terms`` to choose among."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
-    for first, second in combinations(relevant.columns, 2):
-        a, b = relevant[first].to_numpy(), relevant[second].to_numpy()
-        both, either = int(np.sum(a & b)), int(np.sum(a | b))
-        rows[first, second] = {
-            "both": both,
-            "only_first": int(np.sum(a & ~b)),
-            "only_second": int(np.sum(b & ~a)),
-            "neither": terms - either,
-            "jaccard": both / either if either else 1.0,
-            "kappa": _kappa(both, int(a.sum()), int(b.sum()), terms),
-            "rank_correlation": _rank_correlation(aligned[first], aligned[second]),
-        }
+    for first, second in combinations(aligned, 2):
+        row = dict.fromkeys(("both", "only_first", "only_second", "neither", "jaccard", "kappa"), float("nan"))
+        if first in relevant and second in relevant:
+            a, b = relevant[first].to_numpy(), relevant[second].to_numpy()
+            both, either = int(np.sum(a & b)), int(np.sum(a | b))
+            row = {
+                "both": both,
+                "only_first": int(np.sum(a & ~b)),
+                "only_second": int(np.sum(b & ~a)),
+                "neither": terms - either,
+                "jaccard": both / either if either else 1.0,
+                "kappa": _kappa(both, int(a.sum()), int(b.sum()), terms),
+            }
+        rows[first, second] = row | {"rank_correlation": _rank_correlation(aligned[first], aligned[second])}
     index = pd.MultiIndex.from_arrays([[a for a, _ in rows], [b for _, b in rows]], names=["first", "second"])
     return pd.DataFrame(list(rows.values()), index=index)
 
@@ -176,7 +181,7 @@ def summary_of(
         row: dict[str, Any] = {"kind": stored(tree).kind}
         if own is not None:
             row["terms_kept"] = int(np.sum(own.kept & own.weight))
-            row["relevant_terms"] = int(relevant[name].sum())
+            row["relevant_terms"] = int(relevant[name].sum()) if name in relevant else pd.NA
             row |= _distances(parameters, name)
         effective = own.effective if own is not None else np.nan
         row |= {

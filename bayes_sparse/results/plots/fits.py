@@ -32,7 +32,8 @@ def plot_relevance(
     """Weights of the terms kept, most relevant on top, with intervals of two standard deviations.
 
     Those that chance may explain are drawn hollow, and one that another column could stand for is labelled with both
-    ("x0 or x1"). Weights of standardised columns are drawn as the effect of one standard deviation, so that they can be
+    ("x0 or x1"). A one-step method keeps directions: of its weights the strongest are drawn, none of them relevant or
+    not. Weights of standardised columns are drawn as the effect of one standard deviation, so that they can be
     compared.
 
     Parameters
@@ -57,7 +58,8 @@ def plot_relevance(
     table = relevance(tree, false_finds=false_finds)
     if by == "feature" and table.index.nlevels == 2:
         return _plot_features(table, relevance(tree, by="feature", false_finds=false_finds), top, ax)
-    kept = (table[table["kept"]] if "kept" in table else table).head(top)
+    judged = "relevant" in table  # one-step methods choose among directions
+    kept = (table[table["kept"]] if judged else table).head(top)
     names = kept.index.to_list()
     if kept.index.nlevels == 2:  # the basis functions of several classes, under the names that the tree has for them
         names = [f"{basis}[{label}]" for basis, label in names]
@@ -67,7 +69,7 @@ def plot_relevance(
         unit = "effect of one standard deviation"
     height = np.arange(len(kept))[::-1]
     ax.axvline(0.0, color=GREY, lw=0.8)
-    relevant = kept["relevant"].to_numpy() if "relevant" in kept else np.ones(len(kept), dtype=bool)
+    relevant = kept["relevant"].to_numpy() if judged else np.ones(len(kept), dtype=bool)
     looks = (f"relevant: chance at most {false_finds:g}", BLUE, BLUE), ("perhaps: chance may explain it", GREY, "white")
     for some, (meaning, colour, face) in zip((relevant, ~relevant), looks, strict=True):
         if some.any():
@@ -76,7 +78,7 @@ def plot_relevance(
             ax.errorbar(x, height[some], xerr=bars, fmt="o", color=colour, mfc=face, ms=5, lw=1.5, label=meaning)
     shown = kept["alternatives"].where(kept["alternatives"] != "", names) if "alternatives" in kept else names
     ax.set_yticks(height, [_short(name) for name in shown])
-    ax.set_xlabel(f"{unit} (mean and 2 sd)")
+    ax.set_xlabel(f"{unit} ({'mean and 2 sd' if kept['sd'].notna().any() else 'mean; not determined one by one'})")
     ax.set_title(_title(table, len(kept)))
     if not relevant.all():
         ax.legend(frameon=False, fontsize="small", loc="best")
@@ -86,7 +88,9 @@ def plot_relevance(
 
 def _title(table: pd.DataFrame, shown: int) -> str:
     if "relevant" not in table:
-        return f"The {shown} largest of {len(table)} weights"
+        return f"{len(table)} weights, made of directions" + (
+            f", the first {shown} shown" if shown < len(table) else ""
+        )
     relevant = int(table["relevant"].sum())
     if "rival" not in table:  # NUTS keeps them all
         return f"{relevant} of {len(table)} terms relevant" + (f"; {shown} shown" if shown < len(table) else "")
@@ -104,8 +108,10 @@ def _plot_features(weights: pd.DataFrame, features: pd.DataFrame, top: int, ax: 
     """A bar a feature as long as its strength, divided between the classes that keep it."""
     from matplotlib import colormaps
 
-    shown = features[features["kept"]].head(top)
-    square = ((weights["mean"] / weights["sd"]).where(weights["kept"], 0.0)) ** 2
+    judged = "kept" in features  # one-step methods choose among directions
+    shown = (features[features["kept"]] if judged else features).head(top)
+    strengths = weights["mean"] / weights["sd"]
+    square = (strengths.where(weights["kept"], 0.0) if judged else strengths) ** 2
     share = square.unstack("class", fill_value=0).reindex(shown.index)
     lengths = share.div(share.sum(axis=1), axis=0).mul(shown["strength"], axis=0)
     height, left = np.arange(len(shown))[::-1], np.zeros(len(shown))
@@ -115,9 +121,9 @@ def _plot_features(weights: pd.DataFrame, features: pd.DataFrame, top: int, ax: 
         left = left + lengths[label].to_numpy()
     ax.set_yticks(height, shown.index.to_list())
     ax.set_xlabel("strength: root of the sum of (mean / sd)² over classes")
-    total = int(features["kept"].sum())
+    total = int(features["kept"].sum()) if judged else len(features)
     more = f", the first {len(shown)} shown" if len(shown) < total else ""
-    ax.set_title(f"{total} of {len(features)} features kept{more}")
+    ax.set_title(f"{total} of {len(features)} features kept{more}" if judged else f"{total} features{more}")
     ax.legend(title="class", frameon=False, fontsize="small")
     return ax
 

@@ -18,7 +18,7 @@ def columns_drawn(fit: StoredFit) -> IntArray:
     assert fit.posterior is not None
     labels = fit.vectors["w"][1]
     if "w" not in fit.posterior:
-        if fit.evidence is not None and (fit.evidence["sd"] > 0).any():
+        if fit.evidence is not None and fit.posterior_sd.any():
             raise ValueError("The draws of the weights were too large to be stored: fit with fewer draws to predict.")
         return np.empty(0, dtype=np.intp)
     place = {str(label): i for i, label in enumerate(labels)}

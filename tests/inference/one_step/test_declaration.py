@@ -96,7 +96,8 @@ def test_the_declared_density_by_hand(name, likelihood, centred):
     expected += prior.sum() + np.sum(stats.norm.logpdf(point["bias"], 0, wide))
     if likelihood == "normal":
         expected += stats.lognorm.logpdf(np.exp(point["sigma_log__"]), 3.0, scale=np.std(Y))
-    assert_allclose(model.compile_logp(jacobian=False, mode=PLAIN)(point), expected, rtol=1e-9)
+    # The ridge of greatest evidence is found twice, to its tolerance.
+    assert_allclose(model.compile_logp(jacobian=False, mode=PLAIN)(point), expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("likelihood", TARGETS)
@@ -109,7 +110,7 @@ def test_the_directions_declared_are_those_of_the_fit(likelihood):
     unit = np.eye(evidence.sizes["direction"])
     Q = np.array([value_of(model, "w", point | {"u": row}).ravel() for row in unit])
     assert_allclose(Q @ Q.T, unit, atol=1e-10)
-    assert_allclose(Q[evidence["kept"].to_numpy() - 1], evidence["loading"], atol=1e-8)
+    assert_allclose(Q[evidence["kept_direction"].to_numpy() - 1], evidence["loading"], atol=1e-8)
 
 
 def test_the_directions_of_a_normal_likelihood_are_principal_components():
@@ -158,7 +159,7 @@ def test_keep_offset_weights_and_no_bias_enter_the_declaration():
 @pytest.mark.parametrize("name", MODELS)
 def test_the_models_are_frozen_choices(name):
     model = MODELS[name]()
-    assert model == MODELS[name](bias_sd=None, expansion="ridge", directions=None)
+    assert model == MODELS[name](bias_sd=None, expansion=None, directions=None)
     assert model.default_method == "revm"
     with pytest.raises(dataclasses.FrozenInstanceError):
         model.bias_sd = 1.0

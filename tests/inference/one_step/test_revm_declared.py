@@ -423,7 +423,8 @@ def test_a_softmax_of_the_users_own_is_the_named_one():
         warnings.simplefilter("ignore", bs.FitWarning)
         own = bs.fit(model, **settings, draws=100, chains=2, random_seed=0)
         named = bs.fit("ard_gaussian", (Z, y), likelihood="categorical", basis=BARE, **settings, draws=0)
-    same(own, named, rtol=1e-5)
+    assert np.isnan(own["evidence"]["sd"]).all()  # nobody has said that its flat directions mean nothing
+    same(own, named, rtol=1e-5, names=[name for name in NUMBERS if name != "sd"])
     expected = bs.predict(named, Z)["probability"].to_numpy()
     assert_allclose(bs.predict(own, model=model)["probability"], expected, atol=0.06)  # 200 draws, and 1000
 

@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 import bayes_sparse as bs
 
 from .by_hand import Hand, agrees, logistic
-from .systems import BARE, BINARY, RNG, TARGETS, P, X, Z, fit
+from .systems import BARE, BINARY, RNG, SYSTEMS, TARGETS, P, X, Z, fit
 
 
 def test_zero_keeps_the_slope_there():
@@ -40,7 +40,7 @@ def test_a_point_of_the_users_keeps_its_slope(form):
     v = hand.climb(1e-2 * np.mean(Z**2))
     evidence = fit("GREVM", (Z, BINARY), basis=BARE, expansion=form(v[:P]))["evidence"]
     agrees(evidence, *hand.expand(v, keep_slope=True))
-    ridge = fit("GREVM", (Z, BINARY), basis=BARE)["evidence"]
+    ridge = fit("GREVM", (Z, BINARY), basis=BARE, expansion="ridge")["evidence"]
     assert_allclose(evidence["h"], ridge["h"], rtol=1e-6)
     assert np.all(evidence["u_expansion"] > ridge["u_expansion"])  # the ridge had drawn them all towards zero
 
@@ -75,7 +75,19 @@ def test_the_ridge_of_greatest_evidence():
 def test_the_size_of_the_small_ridge_is_a_setting():
     hand = Hand(logistic, Z, BINARY)
     evidence = fit("LREVM", (Z, BINARY), basis=BARE, ridge=0.5)["evidence"]
+    assert evidence.attrs["expansion"] == "ridge"
     agrees(evidence, *hand.expand(hand.climb(0.5 * np.mean(Z**2)), keep_slope=False), "laplace")
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_classes_are_expanded_at_the_ridge_of_greatest_evidence(system):
+    """By default; anything else, and what has no linear predictor, at the small ridge."""
+    for likelihood in ("bernoulli", "categorical"):
+        data = (X, TARGETS[likelihood])
+        free, told = (fit(system, data, likelihood=likelihood, **own) for own in ({}, {"expansion": "evidence"}))
+        assert free["evidence"].to_dataset().equals(told["evidence"].to_dataset())
+    for likelihood in ("normal", "poisson"):
+        assert fit(system, (X, TARGETS[likelihood]), likelihood=likelihood)["evidence"].attrs["expansion"] == "ridge"
 
 
 def test_the_model_may_say_where():

@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayes_sparse as bs
+from bayes_sparse.trees.read import stored
 
 from .systems import BINARY, ETA, NEW, NUISANCE, SMALL, SYSTEMS, TARGETS, N, P, X, fit
 
@@ -48,11 +49,11 @@ def test_groups_and_dims(trees, system, likelihood):
     assert tree["log_likelihood"]["y"].shape == (4, 250, N)
     for name in ("h", "u_expansion", "alpha", "u_mode", "u_mean", "u_sd", "gamma", "relevant"):
         assert evidence[name].dims == ("direction",)
-    for name in ("mean", "mode", "sd"):
+    for name in ("mean", "mode", "sd", "estimate", "standard_error"):
         assert evidence[name].dims == ("basis",)
     assert evidence.sizes["basis"] == (3 * P if several else P)
-    assert evidence["loading"].dims == ("kept", "basis")
-    assert_array_equal(posterior["direction"], evidence["kept"])
+    assert evidence["loading"].dims == ("kept_direction", "basis")
+    assert_array_equal(posterior["direction"], evidence["kept_direction"])
     assert all(evidence[name].item() > 0 for name in NUISANCE.get(likelihood, []))
 
 
@@ -64,7 +65,7 @@ def test_attributes(trees, system, likelihood):
     assert attributes["prior"] == {"LREVM": "laplace"}.get(system, "gaussian")
     assert attributes["approximation"] == "quadratic"
     assert attributes["status"] == "converged"
-    assert attributes["expansion"] == "ridge"
+    assert attributes["expansion"] == ("evidence" if likelihood in ("bernoulli", "categorical") else "ridge")
     assert attributes["separable"] == attributes["directions_dropped"] == attributes["smoothness"] == 0
     assert attributes["directions"] == evidence.sizes["direction"]
     assert attributes["directions_kept"] == int(evidence["relevant"].sum())
@@ -78,11 +79,17 @@ def test_attributes(trees, system, likelihood):
 def test_draws_have_the_moments_of_the_evidence_group(trees, system, likelihood):
     tree = trees(system, likelihood)
     evidence, posterior = tree["evidence"], tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
-    own = {"u": evidence.to_dataset().sel(direction=evidence["kept"])[["u_mean", "u_sd"]], "w": evidence, "bias": None}
+    own = {
+        "u": evidence.to_dataset().sel(direction=evidence["kept_direction"])[["u_mean", "u_sd"]],
+        "w": evidence,
+        "bias": None,
+    }
     for name, moments in own.items():
         drawn = posterior[name].transpose(..., "sample").to_numpy().reshape(-1, 1000)
         mean, sd = {"u": ("u_mean", "u_sd"), "w": ("mean", "sd"), "bias": ("bias", "bias_sd")}[name]
         mean, sd = (np.ravel((evidence if moments is None else moments)[key]) for key in (mean, sd))
+        if name == "w":  # its own sd is not that of the draws
+            sd = stored(tree).posterior_sd
         assert np.all(np.abs(drawn.mean(axis=1) - mean) < 5 * sd / np.sqrt(1000))
         assert_allclose(
             drawn.std(axis=1), sd, rtol=0.25

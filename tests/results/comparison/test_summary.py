@@ -63,6 +63,20 @@ def test_kinds_in_words(comparison):
     ]
 
 
+def test_weights_made_of_directions_are_not_relevant_or_not(comparison, fits):
+    """They have marginals, those of the draws, and a place in no count."""
+    assert list(comparison.relevant.columns) == ["sequential", "path", "moments"]
+    assert comparison.summary["relevant_terms"].isna().to_list() == [False, True, False, False]
+    assert comparison.summary["terms_kept"]["directions"] == 8
+    counts = comparison.relevance.drop(columns="rank_correlation").T
+    assert counts["sequential"]["directions"].isna().all()
+    assert counts["sequential"]["path"].notna().all()
+    assert comparison.relevance["rank_correlation"].notna().all()
+    own = comparison.parameters.xs("directions", level="tree")
+    drawn = fits["directions"]["posterior"]["w"].std(("chain", "draw")).to_numpy()
+    np.testing.assert_allclose(own.loc[[f"w[x{i}]" for i in range(8)], "sd"], drawn, rtol=0.1)
+
+
 def test_the_reference_is_the_most_exact_tree_unless_named():
     third = sampled({"a": normal_values(1.0, 0.1)}, condition="alpha")
     assert compare(two(third=third)).reference == "slow"
@@ -203,7 +217,7 @@ def test_names_of_several_classes():
         "moments": bs.fit("student_multinomial", (X, y), draws=0),
     }
     table = compare(fits).parameters.xs("moments", level="tree")
-    kept = bs.relevance(fits["drawn"]).query("relevant").index
+    kept = bs.relevance(fits["drawn"]).query("kept").index
     assert set(table.index) == {f"bias[{c}]" for c in "uvw"} | {f"w[{column}[{c}]]" for column, c in kept}
     np.testing.assert_allclose(table["difference"], 0.0, atol=1e-9)
 
