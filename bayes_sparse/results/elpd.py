@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from textwrap import fill
+from typing import Any
 
 from arviz_stats.utils import ELPDDataLOO, ELPDDataLOOKFold
 
@@ -20,7 +21,7 @@ _WIDTH = 100
 
 
 @dataclass(kw_only=True, repr=False)
-class SelectedLOO(ELPDDataLOO):  # type: ignore[misc]
+class SelectedLOO(ELPDDataLOO):
     """Of an evidence fit, by re-weighting its draws: what it selected has seen the rows.
 
     Attributes
@@ -32,11 +33,12 @@ class SelectedLOO(ELPDDataLOO):  # type: ignore[misc]
     caveat: str = CAVEAT
 
     def _footer(self) -> str:
-        return f"{super()._footer()}\n{fill(self.caveat, _WIDTH)}"
+        above: Any = super()
+        return f"{above._footer()}\n{fill(self.caveat, _WIDTH)}"
 
 
 @dataclass(kw_only=True, repr=False)
-class RefittedLOO(ELPDDataLOO):  # type: ignore[misc]
+class RefittedLOO(ELPDDataLOO):
     """Every row scored by a fit that has not seen it.
 
     Attributes
@@ -58,7 +60,7 @@ class RefittedLOO(ELPDDataLOO):  # type: ignore[misc]
 
 
 @dataclass(kw_only=True, repr=False)
-class RefittedKFold(ELPDDataLOOKFold):  # type: ignore[misc]
+class RefittedKFold(ELPDDataLOOKFold):
     """Every row scored by a fit that has not seen its fold; attributes as those of `RefittedLOO`."""
 
     statuses: dict[str, int] = field(default_factory=dict)

@@ -19,8 +19,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedK
 
 import bayes_sparse as bs
 from bayes_sparse.common.progress import quiet
-
-from ..support import assert_one_sentence, without_compiler
+from tests.support import assert_one_sentence, without_compiler
 
 RNG = np.random.default_rng(5)
 N = 24

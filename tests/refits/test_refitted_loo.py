@@ -10,8 +10,7 @@ import xarray as xr
 
 import bayes_sparse as bs
 from bayes_sparse.common.progress import quiet
-
-from ..support import as_sampled, assert_one_sentence
+from tests.support import as_sampled, assert_one_sentence
 
 RNG = np.random.default_rng(6)
 N = 20

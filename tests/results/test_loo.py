@@ -14,8 +14,7 @@ from bayes_sparse.common import checks as limits
 from bayes_sparse.results.correct import correct
 from bayes_sparse.results.importance import log_densities
 from bayes_sparse.results.loo import loo
-
-from ..support import as_sampled, assert_one_sentence
+from tests.support import as_sampled, assert_one_sentence
 
 RNG = np.random.default_rng(13)
 X = RNG.standard_normal((60, 1))
