@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,7 +104,7 @@ def kfold(
 
 
 class Scored(NamedTuple):
-    """What a fold gives: the log density of each row scored, how the fit ended, and how many columns it could use."""
+    """What a fold gives: the log density of each row scored, how the fit ended, and how many columns it left out."""
 
     scores: FloatArray
     status: str
@@ -118,22 +119,25 @@ class Refit:
     folds: list[Fold]
     arguments: dict[str, Any]
 
-    def __post_init__(self) -> None:
-        basis = bases.resolve(self.arguments.get("basis", "linear"))  # a function by its name, which can be sent
-        self.arguments.update(progressbar=False, basis=basis)
-        if not self.samples:
-            self.arguments["draws"] = 0
-
     @property
     def samples(self) -> bool:
         """Whether the fits are by NUTS."""
         method = self.arguments.get("method")
         return method == "nuts" or isinstance(method, NUTS)
 
+    @cached_property
+    def basis(self) -> bases.Basis:
+        """How features become basis functions."""
+        return bases.resolve(self.arguments.get("basis", "linear"))
+
     def whole(self) -> xr.DataTree:
         """The fit of all rows."""
+        return self._fit(self.rows)
+
+    def _fit(self, rows: Rows) -> xr.DataTree:
+        given = {**self.arguments, "basis": self.basis, "progressbar": False}
         with quiet():
-            return fit(data=self.rows, **self.arguments)
+            return fit(data=rows, **(given if self.samples else given | {"draws": 0}))
 
     def scores(self, tree: xr.DataTree, rows: Rows) -> FloatArray:
         """Log density of each row."""
@@ -152,8 +156,7 @@ class Refit:
             columns = self._telling(train)
             if columns is not None:
                 train = train.at(np.arange(train.n), columns)
-            with quiet():
-                tree = fit(data=train, **self.arguments)
+            tree = self._fit(train)
             scores = self.scores(tree, self.rows.at(fold.test, columns))
         except (ValueError, ArithmeticError, RuntimeError) as problem:
             raise ValueError(f"{fold.name}: {problem}") from problem
@@ -162,14 +165,14 @@ class Refit:
 
     def _telling(self, train: Rows) -> list[IntArray] | None:
         """Columns that are not constant in the rows fitted, where that matters; None for all of them."""
-        basis = self.arguments["basis"]
-        if not (basis.bias and basis.takes_sparse):  # else the basis functions are not the features themselves
+        if not (self.basis.bias and self.basis.takes_sparse):  # the basis functions must be the features themselves
             return None
-        keep = np.atleast_1d(np.asarray(self.arguments.get("keep") or [], dtype=str))
+        keep = self.arguments.get("keep")
+        kept = [] if keep is None else [keep] if isinstance(keep, str) else [str(name) for name in keep]
         telling = []
         for table in train.tables:
             sd = (column_moments(table.X) if isinstance(table.X, np.ndarray) else sparse_moments(table.X))[1]
-            telling.append(np.flatnonzero((sd > 0) | np.isin(table.columns, keep)))
+            telling.append(np.flatnonzero((sd > 0) | np.isin(table.columns, kept)))
         whole = all(len(own) == len(table.columns) for own, table in zip(telling, train.tables, strict=True))
         return None if whole else telling
 
