@@ -11,7 +11,9 @@ from bayes_sparse.fitting.fit import fit
 from bayes_sparse.fitting.grid import methods_grid as _methods_grid
 from bayes_sparse.fitting.grid import models_grid as _models_grid
 from bayes_sparse.inputs import basis, likelihoods
+from bayes_sparse.refits.kfold import kfold
 from bayes_sparse.refits.ladder import ladder
+from bayes_sparse.refits.loo import loo
 from bayes_sparse.refits.refit_plots import plot_selection, plot_sensitivity
 from bayes_sparse.refits.selection import selection_path
 from bayes_sparse.refits.sensitivity import Sensitivity, sensitivity
@@ -20,7 +22,6 @@ from bayes_sparse.results.comparison import Comparison, compare, plot_compare
 from bayes_sparse.results.correct import correct
 from bayes_sparse.results.diagnose import Diagnosis, SamplingDiagnosis, diagnose
 from bayes_sparse.results.log_evidence import LogEvidence, log_evidence
-from bayes_sparse.results.loo import loo
 from bayes_sparse.results.plots.fits import plot_curve, plot_history, plot_relevance
 from bayes_sparse.results.plots.searches import plot_cv, plot_evidence_1d, plot_path, plot_spectrum
 from bayes_sparse.results.predict.predict import predict
@@ -40,6 +41,7 @@ __all__ = [
     "datasets",
     "diagnose",
     "fit",
+    "kfold",
     "ladder",
     "likelihoods",
     "log_evidence",

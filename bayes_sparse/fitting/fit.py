@@ -10,6 +10,7 @@ import pymc as pm
 import xarray as xr
 
 from bayes_sparse.common.checks import count
+from bayes_sparse.fitting.asked import asked
 from bayes_sparse.fitting.choices import (
     check_fits,
     check_method,
@@ -138,7 +139,9 @@ def _fitted(model: Model, method: Method, handed: Handed, progressbar: bool) -> 
         reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
     if isinstance(reading, NamedReading) and not family.folds_duplicates:
         reading.say_duplicates()
-    return find(Task(reading.labelled, model, method, hyper), progressbar, tried)
+    found = find(Task(reading.labelled, model, method, hyper), progressbar, tried)
+    found.attributes.update(asked(model, method, handed))
+    return found
 
 
 def _whole(model: Model, method: NUTS, handed: Handed, sampling: Sampling) -> xr.DataTree:

@@ -13,18 +13,9 @@ from scipy.sparse import hstack
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size
-from bayes_sparse.inputs.frames import in_the_order_of
 from bayes_sparse.inputs.likelihoods import Likelihood
-from bayes_sparse.inputs.table import (
-    Table,
-    check_constant,
-    class_tables,
-    is_by_class,
-    labels_of,
-    plain_labels,
-    read_table,
-    vector_of,
-)
+from bayes_sparse.inputs.rows import read_rows
+from bayes_sparse.inputs.table import Table, check_constant, labels_of, plain_labels
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
 
@@ -105,28 +96,21 @@ def prepare(
     offset: Any,
 ) -> Prepared:
     """Read the data, decide the likelihood, expand the basis; that of each class where every class has its own."""
-    own = isinstance(data, tuple) and len(data) == 2 and is_by_class(data[0])
-    taken: dict[str, NDArray[Any]] = {}
+    handed = read_rows(data, target, weights, offset)
+    tables, own = handed.tables, handed.by_class
     if own:
-        _check_own(basis, weights, offset)
-        tables = class_tables(data[0], data[1], target)
+        if basis.kernel:
+            raise ValueError("Features of each class's own take no kernels on the rows: leave out `basis`.")
         likelihood = "categorical" if likelihood == "auto" else likelihood
-    else:
-        table, taken = read_table(data, target, [name for name in (weights, offset) if isinstance(name, str)])
-        tables = [table]
     y, classes, chosen = _target(tables[0], likelihood)
     if own and chosen.targets != "classes":
         raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
-    labelled = data[0] if isinstance(data, tuple) else data
-    weights = taken[weights] if isinstance(weights, str) else in_the_order_of(labelled, weights, "`weights`")
-    offset = taken[offset] if isinstance(offset, str) else in_the_order_of(labelled, offset, "`offset`")
     matrices, columns, shifts, scales, input_shifts, input_scales = zip(
         *(_expand(table, basis) for table in tables), strict=True
     )
     names = columns[0]
     if own and classes is not None:
         names = [f"{name}[{label}]" for part, label in zip(columns, classes.tolist(), strict=True) for name in part]
-    n = tables[0].n
     return Prepared(
         table=tables[0],
         y=y,
@@ -140,17 +124,10 @@ def prepare(
         input_shift=input_shifts[0],
         input_scale=input_scales[0],
         kept=_kept(keep, names),
-        weights=None if weights is None else vector_of(weights, n, "weights", positive=True),
-        offset=np.zeros(n) if offset is None else vector_of(offset, n, "offset"),
+        weights=handed.weights,
+        offset=np.zeros(handed.n) if handed.offset is None else handed.offset,
         own=list(columns) if own else None,
     )
-
-
-def _check_own(basis: Basis, weights: Any, offset: Any) -> None:
-    if basis.kernel:
-        raise ValueError("Features of each class's own take no kernels on the rows: leave out `basis`.")
-    if isinstance(weights, str) or isinstance(offset, str):
-        raise ValueError("With features of each class's own give `weights` and `offset` as arrays, not by name.")
 
 
 def _joined(parts: Sequence[FloatArray | None]) -> FloatArray | None:

@@ -1,4 +1,9 @@
-"""Averages over a normal predictor by Gauss-Hermite quadrature."""
+"""Averages over a normal predictor: of moments by Gauss-Hermite quadrature, of a density by the trapezoidal rule.
+
+The trapezoidal rule is exact to rounding for what is smooth and dies away at both ends. A density of one observation is
+that, but may have its peak far out in the normal's tail, or one much narrower than the normal: so the nodes go to where
+the product is.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import FloatArray, IntArray
 
-__all__ = ["average", "average_in_blocks"]
+__all__ = ["average", "average_in_blocks", "log_average"]
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -37,3 +42,51 @@ def average_in_blocks(moments: Moments, mean: FloatArray, variance: FloatArray) 
         for m, v in zip(np.array_split(mean, parts), np.array_split(variance, parts), strict=True)
     ]
     return np.concatenate([d[0] for d in done]), np.concatenate([d[1] for d in done])
+
+
+_FINE = 2048  # nodes of the trapezoidal rule: with fewer a logistic function would look like a step to a wide normal
+_DEEP = 40.0  # nats below its peak from where on the product counts for nothing
+_WIDE = 12.0  # sds around the mean where the nodes are put first
+_MOVES = 60  # of the nodes; each at least doubles the range, or halves it
+
+type LogDensity = Callable[[FloatArray, IntArray], FloatArray]
+
+
+def log_average(log_density: LogDensity, mean: FloatArray, variance: FloatArray) -> FloatArray:
+    """Log of the average density of each observation, whose predictor is normal with the given mean and variance.
+
+    ``log_density(eta, rows)`` gives that of some of the observations at a matrix of predictors (rows by nodes).
+    """
+    out = np.empty(len(mean))
+    sure = np.flatnonzero(variance == 0)
+    out[sure] = log_density(mean[sure, None], sure)[:, 0]
+    spread = np.flatnonzero(variance > 0)
+    for rows in np.array_split(spread, -(-len(spread) * _FINE // _BLOCK)) if len(spread) else []:
+        out[rows] = _trapezoidal(log_density, mean[rows], np.sqrt(variance[rows]), rows)
+    return out
+
+
+def _trapezoidal(log_density: LogDensity, mean: FloatArray, sd: FloatArray, rows: IntArray) -> FloatArray:
+    """The same of one block, the nodes of each row moved until a good part of them counts, and none at the ends."""
+    low, high = mean - _WIDE * sd, mean + _WIDE * sd
+    out, left, end = np.full(len(mean), -np.inf), np.arange(len(mean)), _FINE - 1
+    for _ in range(_MOVES):
+        eta, width = np.linspace(low[left], high[left], _FINE, axis=1), high[left] - low[left]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # very far out a density is zero
+            product = log_density(eta, rows[left]) - 0.5 * ((eta - mean[left, None]) / sd[left, None]) ** 2
+            product[np.isnan(product)] = -np.inf
+            top = product.max(axis=1)
+            total = np.log(np.exp(product - top[:, None]).sum(axis=1)) + top
+        possible = top > -np.inf
+        spacing = width[possible] / end / sd[left[possible]]
+        out[left[possible]] = total[possible] + np.log(spacing / np.sqrt(2 * np.pi))
+        counts = product > top[:, None] - _DEEP
+        first = np.where(possible, counts.argmax(axis=1), 0)
+        last = np.where(possible, end - counts[:, ::-1].argmax(axis=1), end)
+        inside, each = (first > 0) & (last < end), np.arange(len(left))
+        low[left] = np.where(inside, eta[each, first - 1], low[left] - width * (first == 0))
+        high[left] = np.where(inside, eta[each, np.minimum(last + 1, end)], high[left] + width * (last == end))
+        left = left[~inside | (last - first < _FINE // 4)]
+        if not len(left):
+            break
+    return out

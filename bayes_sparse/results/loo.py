@@ -1,4 +1,4 @@
-"""Leave-one-out cross-validation of a fit by ArviZ, with the approximation of an evidence fit allowed for."""
+"""Leave-one-out cross-validation of a fit by re-weighting its draws: ArviZ's, the approximation allowed for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import xarray as xr
 
 from bayes_sparse.results.importance import log_densities
-from bayes_sparse.trees.read import stored, was_sampled
+from bayes_sparse.trees.read import rung_of, stored, was_sampled
 
 __all__ = ["loo"]
 
@@ -17,7 +17,8 @@ def loo(tree: xr.DataTree, pointwise: bool = False) -> Any:
 
     The draws of an evidence fit are weighted towards the exact posterior at its hyper-parameters and away from the
     observation left out in one go (Magnusson et al. 2019); those hyper-parameters, and the terms selected, have seen
-    all observations. The prior of a fit with lambda integrated out is the Laplace prior at the lambda found.
+    all observations, which the answer says in print and in its ``caveat``. The prior of a fit with lambda integrated
+    out is the Laplace prior at the lambda found.
 
     Parameters
     ----------
@@ -42,9 +43,13 @@ def loo(tree: xr.DataTree, pointwise: bool = False) -> Any:
         raise ValueError(
             "This tree has no pointwise log-likelihood, which was too large to be stored: fit with fewer draws."
         )
-    if was_sampled(tree) or stored(tree).corrected:
+    if rung_of(tree) == "full":
         return az.loo(tree, pointwise=pointwise)
+    from bayes_sparse.results.elpd import SelectedLOO
+
+    if was_sampled(tree) or stored(tree).corrected:
+        return SelectedLOO(**vars(az.loo(tree, pointwise=pointwise)))
     if not tree["evidence"].sizes.get("factor", 0):
         raise ValueError("Nothing was kept and there is no bias: every draw is the same, whatever is left out.")
     log_p, log_q = log_densities(tree)
-    return az.loo_approximate_posterior(tree, log_p, log_q, pointwise=pointwise)
+    return SelectedLOO(**vars(az.loo_approximate_posterior(tree, log_p, log_q, pointwise=pointwise)))

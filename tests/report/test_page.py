@@ -75,6 +75,12 @@ def test_the_first_numbers_are_those_of_diagnose_and_loo(page, logistic):
     assert f"{left_out.elpd:.1f}".replace("-", "−") in head
 
 
+def test_a_loo_whose_selection_has_seen_the_rows_is_said_to_be(page):
+    said = page.section("loo")
+    assert "terms were selected, and the hyper-parameters found, with all rows: this elpd is too high" in said
+    assert "ranks by a LOO whose selection has seen the rows" in said
+
+
 @pytest.mark.quick
 def test_the_table_of_terms_is_that_of_relevance(page, logistic):
     table = bs.relevance(logistic).query("kept")

@@ -14,6 +14,7 @@ from bayes_sparse.common import checks as limits
 from bayes_sparse.results.correct import correct
 from bayes_sparse.results.importance import log_densities
 from bayes_sparse.results.loo import loo
+from tests.support import as_sampled, assert_one_sentence
 
 RNG = np.random.default_rng(13)
 X = RNG.standard_normal((60, 1))
@@ -80,6 +81,17 @@ def test_arviz_is_asked_with_the_densities_of_the_tree():
     sampled = tree.copy()
     sampled["posterior"] = xr.DataTree(tree["posterior"].to_dataset().assign_attrs(method="nuts"))
     assert loo(sampled).elpd == az.loo(tree).elpd
+
+
+def test_what_has_seen_the_rows_says_so():
+    tree = bs.fit("ard_gaussian", (X, BINARY), likelihood="bernoulli", random_seed=0)
+    for found in (loo(tree), loo(tree, pointwise=True), loo(correct(tree, 0), pointwise=True)):
+        assert " ".join(str(found).split()).endswith(found.caveat)
+        assert_one_sentence(found.caveat)
+    assert not hasattr(loo(as_sampled(tree)), "caveat")  # NUTS of everything selects nothing
+    held = as_sampled(tree)
+    held["posterior"].attrs["condition"] = "alpha"
+    assert loo(held).caveat
 
 
 def test_nothing_kept():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bayes_sparse.inputs.table import in_words
 from bayes_sparse.report.markup import Html, count, joined, nothing, paragraph, picture, row_of, table, tag, with_error
 from bayes_sparse.report.material import Material, Section
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
@@ -44,11 +45,12 @@ def _body(material: Material) -> Html:
     parts.append(row_of(pictures))
     comparison = material.comparison.value
     if comparison is not None and comparison.loo is not None:
+        seen = " This ranks by a LOO whose selection has seen the rows." if _flattered(material) else ""
         parts += [
             tag("h3", "Comparison"),
             paragraph(
                 "By ArviZ: the difference in elpd from the best, with its standard error. A difference of less than "
-                "four, or less than two of its errors, says nothing."
+                f"four, or less than two of its errors, says nothing.{seen}"
             ),
             table(_compared(comparison.loo), "ArviZ's comparison"),
         ]
@@ -73,9 +75,20 @@ def _meaning(material: Material) -> str:
     words = (
         "The expected log density of new observations (higher is better), from leaving each row out by re-weighting. "
     )
-    if any(not fit.sampled for fit in material.fits):
-        words += "The terms of an evidence fit were selected, and its hyper-parameters found, with all rows."
+    flattered = _flattered(material)
+    if flattered:
+        whose = f"Of {in_words(flattered)} the" if material.several else "The"
+        words += (
+            f"{whose} terms were selected, and the hyper-parameters found, with all rows: this elpd is too high, the "
+            "more so the more terms there were to choose from. bs.kfold and bs.loo(tree, refit=True, data=...) find "
+            "them anew without the rows that they score."
+        )
     return words + " Where Pareto k is too large the row decides more than re-weighting can undo: read elpd as rough."
+
+
+def _flattered(material: Material) -> list[str]:
+    """Fits whose selection has seen the rows."""
+    return [name for name, answer in material.loos.items() if hasattr(answer.value, "caveat")]
 
 
 def _picture(name: str, loo: Any, several: bool) -> Html:

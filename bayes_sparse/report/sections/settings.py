@@ -76,7 +76,7 @@ def _value(value: Any) -> str:
 def _rows(fit: StoredFit) -> list[tuple[str, object]]:
     rows: list[tuple[str, object]] = []
     for key, value in fit.attributes.items():
-        if key in ("versions", "diagnosis"):
+        if key in ("versions", "diagnosis", "asked"):
             continue
         shown = ", ".join(number(v) for v in np.ravel(value).tolist()) if np.ndim(value) else number(value, 4)
         rows.append((key.replace("_", " "), shown))

@@ -245,8 +245,8 @@ def compare(
     Marginals are compared by at most 4000 draws, evenly thinned (fewer of thousands of parameters), those that are
     normal by construction by their quantiles. Chance takes about sqrt(5 / draws) off the overlap of equal densities,
     0.04 with 4000. The mean and the sd of an evidence fit are those it computed, free of Monte-Carlo error. Log scores
-    average the density over up to 1000 draws; without draws, and with several classes, it is the probability of
-    `predict`.
+    average the density over the normal posterior of an evidence fit exactly, over up to 1000 draws of NUTS or of
+    corrected ones; with several classes it is the probability of `predict`.
     """
     return compare_knowing(trees, data, target, reference, model, {}, {})
 

@@ -13,10 +13,11 @@ from scipy.sparse import issparse
 from scipy.special import logsumexp
 
 from bayes_sparse.common.progress import quiet
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.basis import check_dense
 from bayes_sparse.inputs.frames import frame_parts, is_frame
 from bayes_sparse.inputs.table import features_of, in_words, plain_labels
+from bayes_sparse.problem.quadrature import log_average
 from bayes_sparse.results.predict.new_rows import columns_at, drawn_weights
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.trees.read import StoredFit, stored
@@ -29,10 +30,11 @@ _BLOCK = 2**21  # predictors held at once while averaging
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Rows held out: features as they were given, and their targets."""
+    """Rows held out: features as they were given, their targets, and the known part of their predictors."""
 
     X: Any
     y: NDArray[Any]
+    offset: FloatArray | None = None
 
 
 def held_out_rows(data: Any, target: str | None) -> HeldOut:
@@ -52,26 +54,38 @@ def held_out_rows(data: Any, target: str | None) -> HeldOut:
 
 
 def log_scores(tree: xr.DataTree, rows: HeldOut) -> FloatArray:
-    """Log of the density of each target, or of its class's probability, averaged over the posterior."""
+    """Log of the density of each target, or of its class's probability, averaged over the posterior.
+
+    Of an evidence fit over the normal posterior of the predictor, the nuisance parameters at their estimates: exactly,
+    without draws. Of draws by NUTS, corrected ones, and those of a posterior that is not normal, over the draws.
+    """
     fit = stored(tree)
     if fit.declared:
         raise ValueError(
             "Rows held out from a pm.Model of your own are not scored: set its pm.Data to them and use "
             "pm.compute_log_likelihood, or compare by loo."
         )
-    if "offset" in tree["constant_data"]:
+    if rows.offset is None and "offset" in fit.constant:
         raise ValueError("Rows held out from a fit with an offset are not scored, since theirs is not known; use loo.")
     likelihood = fit.likelihood
-    if likelihood.targets in ("two classes", "classes"):
-        codes = _codes(tree, rows.y)
-        if likelihood.targets == "classes" or "posterior" not in tree.children:
-            return _of_classes(tree, rows.X, codes)
-        return _averaged(fit, rows.X, codes.astype(float))
-    y = rows.y.astype(float)
+    if likelihood.targets == "classes":
+        return _of_classes(tree, rows.X, _codes(tree, rows.y))
+    y = _codes(tree, rows.y).astype(float) if likelihood.targets == "two classes" else rows.y.astype(float)
     wrong = likelihood.wrong(y)
     if wrong is not None:
         raise ValueError(f"The held-out targets must be {wrong} for a {likelihood.name} likelihood.")
-    return _averaged(fit, rows.X, y)
+    features, _, _ = features_of(rows.X, fit.columns)
+    matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
+    _check_length(matrix.shape[0], len(y))
+    offset = np.zeros(len(y)) if rows.offset is None else rows.offset
+    return (_over_draws if _has_better_draws(fit) else _over_normal)(fit, matrix, y, offset)
+
+
+def _has_better_draws(fit: StoredFit) -> bool:
+    """Whether the draws of a tree are of something that its moments do not tell."""
+    if fit.posterior is None or fit.sampled or fit.corrected:
+        return fit.posterior is not None
+    return fit.by_direction and fit.attributes.get("prior") != "gaussian"
 
 
 def _codes(tree: xr.DataTree, y: NDArray[Any]) -> NDArray[np.intp]:
@@ -91,16 +105,32 @@ def _of_classes(tree: xr.DataTree, X: Any, codes: NDArray[np.intp]) -> FloatArra
     return np.asarray(np.log(np.maximum(probability[np.arange(len(codes)), codes], np.finfo(float).tiny)))
 
 
-def _averaged(fit: StoredFit, X: Any, y: FloatArray) -> FloatArray:
+def _over_normal(fit: StoredFit, X: Any, y: FloatArray, offset: FloatArray) -> FloatArray:
+    """In closed form for a normal likelihood, by quadrature along the predictor for the others."""
+    assert fit.evidence is not None
+    Phi = columns_at(fit, X, fit.evidence["column"].to_numpy())
+    mean = offset + Phi @ fit.evidence["coordinate_mean"].to_numpy()
+    spread = Phi @ fit.evidence["covariance_factor"].to_numpy()
+    variance = np.einsum("ij,ij->i", spread, spread)
+    logs = np.log([[float(fit.evidence[name]) for name in fit.likelihood.nuisance]])
+    if fit.likelihood.normal:
+        total = variance + np.exp(2 * logs[0, 0])
+        return np.asarray(-0.5 * ((y - mean) ** 2 / total + np.log(2 * np.pi * total)))
+
+    def log_density(eta: FloatArray, rows: IntArray) -> FloatArray:
+        targets = np.repeat(y[rows], eta.shape[1])  # every node is an observation of its own
+        return fit.likelihood.log_density(targets, eta.reshape(1, -1), logs).reshape(eta.shape)
+
+    return log_average(log_density, mean, variance)
+
+
+def _over_draws(fit: StoredFit, X: Any, y: FloatArray, offset: FloatArray) -> FloatArray:
     """The mixture over draws of the weights and of the nuisance parameters."""
-    features, _, _ = features_of(X, fit.columns)
-    matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
-    _check_length(matrix.shape[0], len(y))
     column, w, nuisance = drawn_weights(fit, _DRAWS, np.random.default_rng(0))
     logs = np.log(np.stack(nuisance, axis=1)) if nuisance else np.empty((len(w), 0))
     scores = []
     for some in np.array_split(np.arange(len(y)), max(1, len(y) * len(w) // _BLOCK)):
-        eta = np.asarray(columns_at(fit, matrix[some], column) @ w.T).T
+        eta = offset[some] + np.asarray(columns_at(fit, X[some], column) @ w.T).T
         densities = fit.likelihood.log_density(y[some], eta, logs)
         scores.append(logsumexp(densities, axis=0) - np.log(len(w)))
     return np.concatenate(scores)

@@ -249,6 +249,12 @@ def loo_of(
     weak = [name for name, one in found.items() if one.warning]
     if weak:
         notes.append(f"The loo of {in_words(weak)} rests on rows with large Pareto k, and is rough.")
+    kind = [name for name, one in found.items() if hasattr(one, "caveat")]
+    if kind:
+        notes.append(
+            f"The loo of {in_words(kind)} is too high: the terms and hyper-parameters were found with every row; "
+            "bs.kfold finds them anew without the rows that it scores."
+        )
     none = {"elpd_loo": np.nan, "elpd_loo_se": np.nan}
     elpd = {name: {"elpd_loo": found[name].elpd, "elpd_loo_se": found[name].se} for name in found}
     columns = pd.DataFrame.from_dict({name: elpd.get(name, none) for name in trees}, orient="index")

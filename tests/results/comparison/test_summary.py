@@ -154,6 +154,7 @@ def test_loo_is_arvizs(fits, comparison):
     np.testing.assert_allclose(comparison.summary["elpd_loo"]["path"], found["path"].elpd)
     assert np.isnan(comparison.summary["elpd_loo"]["moments"])
     assert "'moments' has no pointwise log-likelihood and is left out of loo." in comparison.notes
+    assert any("of 'sequential'" in note and "is too high" in note for note in comparison.notes)
     assert compare(two()).loo is None
 
 

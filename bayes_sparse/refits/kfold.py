@@ -1,0 +1,252 @@
+"""Cross-validation that has not seen the row: all that a fit finds is found anew without the rows that it scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+
+from bayes_sparse.common.progress import FitProgress, quiet
+from bayes_sparse.common.statuses import Status
+from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.common.warnings import tell
+from bayes_sparse.fitting.choices import choose_model
+from bayes_sparse.fitting.fit import fit
+from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs.frames import in_the_order_of
+from bayes_sparse.inputs.pm_model.declared import Declared
+from bayes_sparse.inputs.rows import Rows, read_rows
+from bayes_sparse.inputs.table import plain_labels
+from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.problem.design import column_moments
+from bayes_sparse.problem.sparse_design import sparse_moments
+from bayes_sparse.refits.folds import Fold, check_classes, folds_of
+from bayes_sparse.refits.workers import answers
+from bayes_sparse.results.comparison.held_out import HeldOut, log_scores
+from bayes_sparse.trees.read import stored
+
+__all__ = ["Refit", "cross_validated", "kfold"]
+
+
+def kfold(
+    model: str | Any,
+    data: Any,
+    folds: Any = 10,
+    *,
+    groups: Any = None,
+    random_seed: int | None = 0,
+    workers: int | None = None,
+    progressbar: bool = True,
+    **fit_arguments: Any,
+) -> Any:
+    """Expected log density of new observations, by fits that have not seen them.
+
+    Parameters
+    ----------
+    model : str or model object
+        As `fit` takes it; a `pm.Model` of your own holds its rows itself and is refused.
+    data : tuple, DataFrame or Dataset
+        As `fit` takes it.
+    folds : int, "loo", array or splitter
+        How many parts, each balanced in the target; ``"loo"`` for one fit a row; one label a row; or an object with
+        ``split(X, y, groups)``, such as scikit-learn's GroupKFold and TimeSeriesSplit.
+    groups : array, optional
+        Passed on to the splitter.
+    random_seed : int, optional
+        Of the split into so many parts, and of `fit`.
+    workers : int, optional
+        Processes; None for as many as there are cores, where that is quicker. The answer is the same.
+    progressbar : bool
+        Show progress on anything that takes longer than a second.
+    **fit_arguments
+        Anything else that `fit` takes: ``method``, ``target``, ``likelihood``, ``basis``, ``weights`` ...
+
+    Returns
+    -------
+    arviz_stats.ELPDData
+        With the value of every row, for `az.compare`, also beside those of `loo`. ``statuses`` counts how the fits
+        ended, ``notes`` says what else to know.
+
+    Notes
+    -----
+    Selection, hyper-parameters and a kernel's width are found in every fold, by the rows that are fitted. A row is
+    scored by its log density, averaged over the posterior of that fit: exactly for evidence methods, by quadrature over
+    the predictor (nuisance parameters at their estimates); over draws for several classes and for NUTS. A row of weight
+    w counts w times. Columns that are constant in the rows fitted are left out there. Rows that are in no part to be
+    scored are not in the answer. The effective number of parameters is how much better a fit of all rows scores them.
+
+    Examples
+    --------
+    >>> import bayes_sparse as bs
+    >>> truth = bs.datasets.sparse_linear(n=60, p=5, k=2, random_seed=0)
+    >>> elpd = bs.kfold("ard_gaussian", (truth.X, truth.y), folds="loo")
+    >>> elpd.n_data_points
+    60
+    """
+    if isinstance(model, pm.Model) or isinstance(choose_model(model), Declared):
+        raise ValueError(
+            "kfold fits named models, whose data it can split; a pm.Model of your own holds its rows itself: fit it on "
+            "the rows of each fold, or use arviz.loo_kfold, which takes a wrapper of yours."
+        )
+    given = [fit_arguments.pop(name, None) for name in ("target", "weights", "offset")]
+    rows = read_rows(data, *given)
+    labelled = data[0] if isinstance(data, tuple) else data
+    folds, groups = in_the_order_of(labelled, folds, "`folds`"), in_the_order_of(labelled, groups, "`groups`")
+    split = folds_of(folds, rows, groups, random_seed)
+    refit = Refit(rows, split, {"model": model, "random_seed": random_seed, **fit_arguments})
+    return cross_validated(refit, workers, progressbar, one_out=isinstance(folds, str))
+
+
+class Scored(NamedTuple):
+    """What a fold gives: the log density of each row scored, how the fit ended, and how many columns it left out."""
+
+    scores: FloatArray
+    status: str
+    left_out: int
+
+
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """Rows, folds and arguments of `fit`; called with the number of a fold."""
+
+    rows: Rows
+    folds: list[Fold]
+    arguments: dict[str, Any]
+
+    @property
+    def samples(self) -> bool:
+        """Whether the fits are by NUTS."""
+        method = self.arguments.get("method")
+        return method == "nuts" or isinstance(method, NUTS)
+
+    @cached_property
+    def basis(self) -> bases.Basis:
+        """How features become basis functions."""
+        return bases.resolve(self.arguments.get("basis", "linear"))
+
+    def whole(self) -> xr.DataTree:
+        """The fit of all rows."""
+        return self._fit(self.rows)
+
+    def _fit(self, rows: Rows) -> xr.DataTree:
+        given = {**self.arguments, "basis": self.basis, "progressbar": False}
+        with quiet():
+            return fit(data=rows, **(given if self.samples else given | {"draws": 0}))
+
+    def scores(self, tree: xr.DataTree, rows: Rows) -> FloatArray:
+        """Log density of each row."""
+        X: Any = rows.tables[0].X
+        if rows.by_class:
+            labels = np.unique(plain_labels(self.rows.y)).tolist()
+            X = {label: table.X for label, table in zip(labels, rows.tables, strict=True)}
+        with quiet():
+            return log_scores(tree, HeldOut(X, rows.y, rows.offset))
+
+    def __call__(self, number: int) -> Scored:
+        """Fit, and score the rows that were left out."""
+        fold = self.folds[number]
+        train = self.rows.at(fold.fitted(self.rows.n))
+        try:
+            columns = self._telling(train)
+            if columns is not None:
+                train = train.at(np.arange(train.n), columns)
+            tree = self._fit(train)
+            scores = self.scores(tree, self.rows.at(fold.test, columns))
+        except (ValueError, ArithmeticError, RuntimeError) as problem:
+            raise ValueError(f"{fold.name}: {problem}") from problem
+        lost = sum(len(t.columns) for t in self.rows.tables) - sum(len(t.columns) for t in train.tables)
+        return Scored(scores, str(stored(tree).status or "sampled"), lost)
+
+    def _telling(self, train: Rows) -> list[IntArray] | None:
+        """Columns that are not constant in the rows fitted, where that matters; None for all of them."""
+        if not (self.basis.bias and self.basis.takes_sparse):  # the basis functions must be the features themselves
+            return None
+        keep = self.arguments.get("keep")
+        kept = [] if keep is None else [keep] if isinstance(keep, str) else [str(name) for name in keep]
+        telling = []
+        for table in train.tables:
+            sd = (column_moments(table.X) if isinstance(table.X, np.ndarray) else sparse_moments(table.X))[1]
+            telling.append(np.flatnonzero((sd > 0) | np.isin(table.columns, kept)))
+        whole = all(len(own) == len(table.columns) for own, table in zip(telling, train.tables, strict=True))
+        return None if whole else telling
+
+
+def cross_validated(
+    refit: Refit,
+    workers: int | None,
+    progressbar: bool,
+    *,
+    one_out: bool,
+    check: Callable[[xr.DataTree], None] = lambda whole: None,
+) -> Any:
+    """All folds as ArviZ's object; ``check`` is shown the fit of all rows before any other is made."""
+    whole = refit.whole()
+    check(whole)
+    if stored(whole).targets in ("two classes", "classes"):
+        check_classes(refit.folds, refit.rows.y)
+    number = len(refit.folds)
+    with FitProgress("Cross-validation", progressbar) as progress:
+        scored = answers(
+            refit,
+            number,
+            workers,
+            lambda done: progress.say(f"Cross-validation: {done} of {number} fits"),
+            alone=refit.samples,
+        )
+    rows, table = refit.rows, refit.rows.tables[0]
+    tested = np.concatenate([fold.test for fold in refit.folds])
+    order = np.argsort(tested)
+    tested, scores = tested[order], np.concatenate([one.scores for one in scored])[order]
+    weights = np.ones(len(tested)) if rows.weights is None else rows.weights[tested]
+    elpd = weights * scores
+    gained = weights * refit.scores(whole, rows.at(tested)) - elpd
+    statuses = dict(Counter(one.status for one in scored))
+    pointwise = xr.DataArray(elpd, dims=[table.obs_dim], coords={table.obs_dim: table.rows[tested]}, name=table.target)
+    posterior = stored(whole).posterior
+    common: dict[str, Any] = {
+        "elpd": float(elpd.sum()),
+        "se": float(np.sqrt(len(elpd) * np.var(elpd))),
+        "p": float(gained.sum()),
+        "n_samples": 0 if posterior is None else posterior.sizes["chain"] * posterior.sizes["draw"],
+        "n_data_points": len(elpd),
+        "scale": "log",
+        "warning": False,
+        "good_k": None,
+        "elpd_i": pointwise,
+        "statuses": statuses,
+        "notes": _notes(refit, scored, len(tested)),
+    }
+    _tell(statuses)
+    from bayes_sparse.results.elpd import RefittedKFold, RefittedLOO  # imports ArviZ, which takes a second
+
+    if one_out:
+        return RefittedLOO(p_loo_i=pointwise.copy(data=gained), **common)
+    return RefittedKFold(n_folds=number, p_kfold_i=pointwise.copy(data=gained), **common)
+
+
+def _notes(refit: Refit, scored: list[Scored], tested: int) -> tuple[str, ...]:
+    notes, n, number = [], refit.rows.n, len(scored)
+    if tested < n:
+        notes.append(f"{n - tested} of {n} rows are in no part to be scored, and not in the elpd.")
+    short = sum(one.left_out > 0 for one in scored)
+    if short:
+        notes.append(f"In {short} of {number} fits some columns were constant, and left out.")
+    odd = Counter(one.status for one in scored if one.status != "sampled" and Status.of(one.status).level != "good")
+    if odd:
+        words = ", ".join(f"{times} {status}" for status, times in odd.items())
+        notes.append(f"Of {number} fits not all ended in the ordinary way: {words}.")
+    return tuple(notes)
+
+
+def _tell(statuses: dict[str, int]) -> None:
+    """Warn of fits whose answers are not to be used as they are."""
+    for word, times in statuses.items():
+        if word != "sampled" and Status.of(word).level == "bad":
+            said = Status.of(word).sentence()
+            tell(f"{times} of {sum(statuses.values())} fits of the cross-validation ended {word!r}. {said}")
