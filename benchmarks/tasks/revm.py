@@ -63,7 +63,7 @@ def _square(case: str, X: Any, y: Any, likelihood: str, basis: Any, repeats: int
     contestants = {
         "GREVM": _method(prepared, GREVM),
         "LREVM": _method(prepared, LREVM),
-        "fit": ours(X, y, method="revm", likelihood=likelihood, basis=basis),
+        "fit": ours(X, y, method="revm", likelihood=likelihood, basis=basis, expansion="ridge"),
         **parts,
     }
     times, results = race(contestants, repeats)
@@ -77,7 +77,7 @@ def _wide(case: str, data: list[bs.datasets.Generated], likelihood: str, repeats
     contestants = {
         "GREVM": _method(first, GREVM),
         "LREVM": _method(first, LREVM),
-        "fit": ours(data[0].X, data[0].y, method="revm", likelihood=likelihood),
+        "fit": ours(data[0].X, data[0].y, method="revm", likelihood=likelihood, expansion="ridge"),
         "twice": _method(second, GREVM),
         **_floor(_method(first, GREVM)(), first),
         "qr": lambda: qr(columns, mode="economic", check_finite=False),
