@@ -1,4 +1,4 @@
-"""``python -m studies digits`` or ``calibration``: run a study, or go on with one that was stopped."""
+"""``python -m studies digits``, ``calibration`` or ``honesty``: run a study, or go on with one that was stopped."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if missing:
         parser.error(f"{' and '.join(missing)} not installed: pip install -e '.[studies]'")
     output = given.output or Path(f"{given.study}_study")
-    if given.study == "calibration":
-        _calibration(given, output)
-    else:
-        _digits(given, output)
+    {"calibration": _calibration, "honesty": _honesty, "digits": _digits}[given.study](given, output)
 
 
 # The imports below are late: they need what is missing above, and seconds that an answer to --help does not have.
@@ -34,8 +31,15 @@ def _calibration(given: argparse.Namespace, output: Path) -> None:
     from studies.calibration import Settings, calibrate
     from studies.coverage import write_calibration
 
-    found = calibrate(Settings(), given.data_sets, output / "data_sets", workers=given.workers)
+    found = calibrate(Settings(), given.data_sets or 200, output / "data_sets", workers=given.workers)
     sys.stdout.write(f"{write_calibration(found, output)}{output / 'calibration.png'}\n")
+
+
+def _honesty(given: argparse.Namespace, output: Path) -> None:
+    from studies.honesty import honesty, write_honesty
+
+    found = honesty(given.data_sets or 100, output / "data_sets", workers=given.workers)
+    sys.stdout.write(write_honesty(found, output))
 
 
 def _digits(given: argparse.Namespace, output: Path) -> None:
@@ -55,14 +59,14 @@ def _digits(given: argparse.Namespace, output: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__)
-    parser.add_argument("study", choices=["digits", "calibration"], help="which study")
+    parser.add_argument("study", choices=["digits", "calibration", "honesty"], help="which study")
     parser.add_argument("--classes", type=int, nargs="+", help="digits to tell apart (default: 8 9, then 3 6 8 9)")
     parser.add_argument("--digits", type=int, help=f"how many in all (default: {_EACH} of each class)")
     parser.add_argument("--skip", type=int, default=0, help="how many of each class to pass over (default: none)")
     parser.add_argument("--folds", type=int, default=5, help="parts of the cross-validation (default: 5)")
     parser.add_argument("--without-pixels", action="store_true", help="shape features alone: most of the time is saved")
     parser.add_argument("--workers", type=int, default=1, help="processes that compute (default: 1)")
-    parser.add_argument("--data-sets", type=int, default=200, help="how many are simulated (calibration; default: 200)")
+    parser.add_argument("--data-sets", type=int, help="how many are simulated (calibration: 200; honesty: 100 a kind)")
     parser.add_argument("--output", type=Path, help="folder of results and pictures (default: digits_study ...)")
     return parser
 

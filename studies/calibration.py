@@ -32,7 +32,7 @@ from bayes_sparse.results.relevance import unpruned
 from bayes_sparse.trees.read import RUNGS
 from studies.stored import Answer, Task, Workers, answers
 
-__all__ = ["FITS", "Settings", "Simulated", "calibrate", "judged", "quantities", "simulated"]
+__all__ = ["FITS", "Settings", "Simulated", "calibrate", "data_set_bar", "judged", "quantities", "simulated"]
 
 VERSION = 1  # of the steps: raise it when the same settings give other results
 FITS = ("default", *RUNGS)  # the first by the flat hyper-prior that evidence methods have by default
@@ -149,7 +149,7 @@ def calibrate(
         ``rank`` and ``below`` (data_set, fit, quantity); ``score`` and ``promised`` (data_set, fit).
     """
     tasks = [Task(judged, (settings, number, VERSION)) for number in range(data_sets)]
-    with _bar(progressbar) as bar, Workers(workers) as who:
+    with data_set_bar(progressbar) as bar, Workers(workers) as who:
         task = bar.add_task("Simulated data sets", total=data_sets)
         found = np.stack(answers(tasks, directory, who, lambda done, _: bar.update(task, completed=done)))
     ranked, scores = ("data_set", "fit", "quantity"), ("data_set", "fit")
@@ -228,6 +228,7 @@ def _quiet() -> Iterator[None]:
         log.setLevel(before)
 
 
-def _bar(shown: bool) -> Progress:
+def data_set_bar(shown: bool) -> Progress:
+    """A bar over data sets."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), disable=not shown)

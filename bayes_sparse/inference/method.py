@@ -45,6 +45,8 @@ class EvidenceMethod(Method, Protocol):
         How it couples several classes.
     smoothness : "auto" or float
         Price of a degree of freedom in nats.
+    reestimate : bool
+        Whether terms selected at a price are re-estimated without it.
     approximation : str
         Name of a file in `bayes_sparse.inference.approximations`; ``"auto"`` for the exact one where it serves.
     """
@@ -55,6 +57,10 @@ class EvidenceMethod(Method, Protocol):
     @property
     def smoothness(self) -> str | float:
         """Price of a degree of freedom."""
+
+    @property
+    def reestimate(self) -> bool:
+        """Whether terms are re-estimated without the price."""
 
     @property
     def approximation(self) -> str:

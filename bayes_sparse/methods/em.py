@@ -35,6 +35,9 @@ class EM:
     smoothness : "auto" or float
         Price of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
         stay rare; 0 is the pure method.
+    reestimate : bool
+        Give the terms selected at a price their precisions once more without it, where that helps: without it they are
+        shrunk less, and their intervals cover the truth more often.
     approximation : str
         How the likelihood is made Gaussian: a name from `bayes_sparse.inference.approximations`, or ``"auto"`` for the
         exact posterior where there is one.
@@ -43,6 +46,7 @@ class EM:
     max_iterations: int = 2000
     tolerance: float = 1e-4
     smoothness: str | float = "auto"
+    reestimate: bool = True
     approximation: str = "auto"
 
     needs_flat_hyper: ClassVar[bool] = False
@@ -60,7 +64,7 @@ class EM:
         def update(state: State) -> tuple[FloatArray, FloatArray]:
             top = np.full(len(state.alpha), 1 + 2 * o.a)
             if o.smoothness:
-                top = top + 2 * o.smoothness * state.alpha * state.smoothing
+                top = top + 2 * o.smoothness * state.freed
             alpha = top / np.maximum(state.mean**2 + state.variance + 2 * o.b, 1e-300)
 
             def variance(count: float, rss: float, df: float) -> float:

@@ -56,6 +56,7 @@ class OneVsRest:
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "evidence"
     link: ClassVar[Link] = "one_vs_rest"
+    reestimate: ClassVar[bool] = False  # no likelihood of all classes to do it with
 
     def __post_init__(self) -> None:
         if self.each not in _EACH:

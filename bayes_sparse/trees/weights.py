@@ -31,6 +31,8 @@ class WeightsDescription:
     labelled: LabelledProblem
     fitted: Approximation
     outcome: Outcome
+    selected: State
+    searched: Approximation
 
     notes: ClassVar[dict[str, str]] = {
         "log_p": "log p(y|w) + log p(w|alpha) at the point values of alpha and nuisance parameters, normalised",
@@ -64,8 +66,8 @@ class WeightsDescription:
     @property
     def _claims(self) -> Claims:
         """Which row a kernel sits on is no statement about the world, so kernels have no rivals."""
-        labelled, state = self.labelled, self._state
-        return claims(labelled.searched, self.fitted, state, state, self.fitted, rivals=not labelled.interchangeable)
+        labelled, state, rivals = self.labelled, self._state, not self.labelled.interchangeable
+        return claims(labelled.searched, self.fitted, state, self.selected, self.searched, rivals=rivals)
 
     def stored(self) -> tuple[Variables, dict[str, Any]]:
         """One value a basis function, in the user's units; pruned ones have mean 0, infinite precision and no sd."""

@@ -46,7 +46,8 @@ FILES = {
     "methods: evidence": METHOD.format(
         of="MacKay",
         limits="self.max_iterations, self.tolerance",
-        settings=SEARCH + 'smoothness: str | float = "auto"\n        approximation: str = "auto"',
+        settings=SEARCH
+        + 'smoothness: str | float = "auto"\n        reestimate: bool = True\n        approximation: str = "auto"',
         more='needs_flat_hyper: ClassVar[bool] = False\n        link: ClassVar[str] = "softmax"',
     ),
     "methods: one_step": METHOD.format(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +17,8 @@ from bayes_sparse.fitting.families._family import Task, needs_flat, unpriced, wi
 from bayes_sparse.fitting.nuts.start import Start, log_gamma_sd, nuisance_values, places_of, start_at
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.claims import price_of
-from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome
+from bayes_sparse.inference.evidence.reestimate import reestimate
+from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome, State
 from bayes_sparse.inference.method import EvidenceMethod, Method
 from bayes_sparse.inputs.kernel_width import Rating
 from bayes_sparse.inputs.model import Centred, Model
@@ -31,16 +33,39 @@ _log = logging.getLogger("bayes_sparse")
 
 
 class Maximised(NamedTuple):
-    """Where a search over precisions ended, on what, at which price."""
+    """Where a fit ended, and the search before it.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        Of the search, with the state that the fit ended at: its terms with their precisions re-estimated, or as found.
+    approximation : Approximation
+        Of that state: its objective is what the state's is.
+    selected : State
+        Where the search ended, at its price.
+    searched : Approximation
+        What it searched.
+    """
 
     outcome: Outcome
     approximation: Approximation
-    objective: Objective
+    selected: State
+    searched: Approximation
+
+    @property
+    def objective(self) -> Objective:
+        """What the search maximised."""
+        return self.searched.objective
+
+    @property
+    def reestimated(self) -> bool:
+        """Whether the terms were estimated at another price than they were selected at."""
+        return self.outcome.state is not self.selected
 
     @property
     def used(self) -> float:
-        """Degrees of freedom."""
-        return float(self.outcome.state.gamma.sum())
+        """Degrees of freedom of the terms."""
+        return _used(self.outcome.state)
 
 
 class EvidenceFamily:
@@ -83,9 +108,13 @@ class EvidenceFamily:
         objectives = _objectives(task)
         for objective in objectives:
             approximation = approximate(problem, objective, method.approximation)
-            end = Maximised(method(problem, approximation, report), approximation, objective)
-            if end.used <= _GREEDY * problem.design.n:
+            outcome = method(problem, approximation, report)
+            if _used(outcome.state) <= _GREEDY * problem.design.n:
                 break
+        selected, fitted, state = outcome.state, approximation, outcome.state
+        if method.reestimate:
+            fitted, state = reestimate(problem, approximation, selected)
+        end = Maximised(replace(outcome, state=state), fitted, selected, approximation)
         if end.objective.smoothness > objectives[0].smoothness:
             _log.info(
                 "The kernels are narrow for so few rows: the pure method would use up the data, so a degree of freedom "
@@ -118,17 +147,18 @@ class EvidenceFamily:
             tell(uses_up(used, n, "raise `smoothness` or offer fewer basis functions"))
 
     def attributes(self, task: Task, end: Maximised) -> dict[str, Any]:
-        """Hyper-prior and price."""
+        """Hyper-prior, the price that terms were selected at, and whether they were then re-estimated at none."""
         return {
             "n_iterations": end.outcome.iterations,
             "hyper": [end.objective.a, end.objective.b],
             "smoothness": end.objective.smoothness,
+            "reestimated": int(end.reestimated),
             "degrees_of_freedom": end.used,
         }
 
     def describe(self, task: Task, end: Maximised) -> WeightsDescription:
         """The weights of the columns kept."""
-        return WeightsDescription(task.labelled, end.approximation, end.outcome)
+        return WeightsDescription(task.labelled, end.approximation, end.outcome, end.selected, end.searched)
 
     def check_joint(self, task: Task) -> None:
         """One model a class has no joint posterior."""
@@ -139,9 +169,9 @@ class EvidenceFamily:
             )
 
     def rating(self, task: Task) -> Rating:
-        """The fit its user would get, at one price for all widths."""
-        state = self.run(task, lambda *_: None).outcome.state
-        log_evidence, used = state.log_evidence, float(state.gamma.sum())
+        """The terms its user would get, as selected, at one price for all widths."""
+        state = self.run(task, lambda *_: None).selected
+        log_evidence, used = state.log_evidence, _used(state)
         smoothness = _own(task.method).smoothness
         return Rating(log_evidence, log_evidence - prices(smoothness, task.labelled, flat=True)[-1] * used)
 
@@ -215,6 +245,11 @@ def _objectives(task: Task) -> list[Objective]:
     a, b = task.hyper or (0.0, 0.0)
     smoothness, log_prior = _own(task.method).smoothness, task.labelled.searched.log_prior
     return [Objective(c, a, b, log_prior) for c in prices(smoothness, task.labelled, flat=not (a or b))]
+
+
+def _used(state: State) -> float:
+    """Degrees of freedom of the columns whose precisions are estimated."""
+    return float(state.gamma[state.free].sum())
 
 
 def _own(method: Method) -> EvidenceMethod:

@@ -107,7 +107,7 @@ class Exact:
         beta = self._beta(state.theta)
         by_log_beta = 0.5 * (self.count - beta * state.residual_power - state.gamma.sum())
         if o.smoothness:
-            by_log_beta -= o.smoothness * float(state.alpha @ state.smoothing)
+            by_log_beta -= o.smoothness * state.sharpened
         prior = 0.0 if o.log_prior is None else _derivative(o.log_prior, state.theta)
         return np.append(slope, prior - 2 * by_log_beta)
 

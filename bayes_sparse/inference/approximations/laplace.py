@@ -81,7 +81,7 @@ class LaplaceApproximation:
         o, Sigma = self.objective, state.posterior.covariance
         change = 0.5 * Sigma
         if o.smoothness:
-            change += o.smoothness * (Sigma * state.alpha) @ Sigma
+            change += o.smoothness * (Sigma * np.where(state.free, state.alpha, 0.0)) @ Sigma
         slope = precision_slope(state, o.smoothness, o.a, o.b)
         slope += state.alpha * state.mean * (Sigma @ self._active(state.index).turning(change, state.terms))
         return np.append(slope[state.free], self._theta_difference(state)[0])

@@ -32,18 +32,22 @@ class Ascent:
         Box for the nuisance parameters.
     tolerance : float
         Stop when the next step promises less than this, in nats.
+    prune : bool
+        Delete columns whose own best precision is infinite on the way.
     """
 
     approximation: Approximation
     theta_bounds: FloatArray
     tolerance: float
+    prune: bool = True
 
     def __call__(self, state: State, max_steps: int, tolerance: float | None = None) -> tuple[State, bool]:
         """Climb from a state; also say whether the tolerance was met."""
         tolerance = self.tolerance if tolerance is None else tolerance
         refused: set[int] = set()
         for _ in range(max_steps):
-            state = delete_useless(self.approximation, state, refused)
+            if self.prune:
+                state = delete_useless(self.approximation, state, refused)
             slope = self.approximation.slope(state)
             if not slope.size:
                 return state, True
@@ -165,27 +169,41 @@ class Limits(Protocol):
 def iterate(
     limits: Limits, problem: AnyProblem, approximation: Approximation, update: Update, report: Report, *, prune: bool
 ) -> Outcome:
-    """Repeat ``alpha, theta = update(state)`` until a round gains less than ``limits.tolerance`` nats."""
+    """Repeat ``alpha, theta = update(state)`` until a round gains less than ``limits.tolerance`` nats.
+
+    Where columns are told apart under a proper prior, those kept go on from there: the history ends before that,
+    because the objective then has fewer priors in it.
+    """
     index = np.arange(problem.design.width)
-    state = approximation.at(index, _start(problem), problem.theta)
+    start = approximation.at(index, _start(problem), problem.theta)
     prune = prune and not approximation.objective.b
-    history, converged = [state.objective], False
-    for iteration in range(1, limits.max_iterations + 1):
-        new = _step(problem, approximation, state, *update(state))
-        if prune:
-            new = _drop_negligible(approximation, new)
-        history.append(new.objective)
-        report(iteration, new.objective, len(new.index))
-        converged = new.objective - state.objective < limits.tolerance
-        state = new
-        if converged:
-            break
+
+    def repeated(state: State) -> Outcome:
+        history, converged = [state.objective], False
+        for iteration in range(1, limits.max_iterations + 1):
+            new = _step(problem, approximation, state, *update(state))
+            if prune:
+                new = _drop_negligible(approximation, new)
+            history.append(new.objective)
+            report(iteration, new.objective, len(new.index))
+            converged = new.objective - state.objective < limits.tolerance
+            state = new
+            if converged:
+                break
+        return Outcome(state, history, converged, iteration)
+
+    outcome = repeated(start)
     if not approximation.objective.b:
-        state = delete_phantoms(approximation, delete_useless(approximation, state))
-        history.append(state.objective)
-    elif isinstance(problem, ClassProblem):
-        state = _tell_apart(approximation, state)
-    return Outcome(state, history, converged, iteration)
+        state = delete_phantoms(approximation, delete_useless(approximation, outcome.state))
+        return replace(outcome, state=state, history=[*outcome.history, state.objective])
+    if isinstance(problem, ClassProblem):
+        kept = _tell_apart(approximation, outcome.state)
+        if len(kept.index) < len(outcome.state.index):
+            again = repeated(kept)
+            converged = outcome.converged and again.converged
+            iterations = outcome.iterations + again.iterations
+            return Outcome(again.state, outcome.history, converged, iterations)
+    return outcome
 
 
 def noise_scale(
@@ -200,7 +218,7 @@ def noise_scale(
         return state.theta + approximation.theta_step(state) if state.theta.size else state.theta
     df = float(state.gamma.sum())
     if approximation.objective.smoothness:
-        df += 2 * approximation.objective.smoothness * float(state.alpha @ state.smoothing)
+        df += 2 * approximation.objective.smoothness * state.sharpened
     return np.array([0.5 * np.log(effective(count, state.residual_power, df))])
 
 

@@ -33,7 +33,7 @@ class Objective:
     Attributes
     ----------
     smoothness : float
-        c, the cost of a degree of freedom in nats.
+        c, the cost of a degree of freedom in nats: of the gammas of free columns, whose precisions are estimated.
     a, b : float
         Shape and rate of the Gamma prior on each free precision.
     log_prior : callable, optional
@@ -49,7 +49,7 @@ class Objective:
         """J from its parts; ``free`` says which of the posterior's columns have their precision estimated."""
         J, alpha = log_evidence, posterior.alpha
         if self.smoothness:
-            J -= self.smoothness * float(np.sum(1 - alpha * posterior.variance))
+            J -= self.smoothness * float(np.sum(1 - alpha[free] * posterior.variance[free]))
         if self.a or self.b:
             J += float(np.sum(self.a * np.log(alpha[free]) - self.b * alpha[free]))
         return J + self.prior(theta)
@@ -114,9 +114,22 @@ class State:
         return np.maximum(1 - self.alpha * self.variance, 0.0)
 
     @cached_property
-    def smoothing(self) -> FloatArray:
-        """Diagonal of Sigma H Sigma."""
-        return self.posterior.smoothing
+    def freed(self) -> FloatArray:
+        """How fast the degrees of freedom fall with each log precision: ``-d DF / d log alpha_i`` of the free columns.
+
+        ``alpha_i (Sigma - Sigma A_free Sigma)_ii``, with ``Sigma - Sigma A Sigma = Sigma H Sigma``.
+        """
+        released = self.posterior.smoothing
+        fixed = ~self.free & (self.alpha > 0)
+        if fixed.any():
+            across = self.posterior.solve(np.eye(len(self.alpha))[:, fixed])
+            released = released + across**2 @ self.alpha[fixed]
+        return np.where(self.free, self.alpha * released, 0.0)
+
+    @cached_property
+    def sharpened(self) -> float:
+        """How fast the degrees of freedom grow with the log of the likelihood's curvature: ``d DF / d log beta``."""
+        return float(self.alpha[self.free] @ self.posterior.smoothing[self.free])
 
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """Sparsity s and quality q of each active column, as if it were left out (Tipping & Faul 2003)."""
@@ -188,11 +201,11 @@ def log_prior(alpha: FloatArray, w: FloatArray) -> float:
 
 
 def precision_slope(state: State, smoothness: float, a: float, b: float) -> FloatArray:
-    """DJ / d log alpha over the active columns, H held fixed."""
+    """DJ / d log alpha over the active columns, H held fixed; the price's part of the free ones alone."""
     alpha = state.alpha
     slope = 0.5 * (1 - alpha * (state.variance + state.mean**2)) + a - b * alpha
     if smoothness:
-        slope += smoothness * alpha * state.smoothing
+        slope += smoothness * state.freed
     return slope
 
 
@@ -204,7 +217,8 @@ def precision_curvature(state: State, smoothness: float, b: float) -> FloatArray
     curvature = 0.5 * outer * Sigma * (Sigma + 2 * w[:, None] * w)
     diagonal = -0.5 * alpha * (state.variance + w**2) - b * alpha
     if smoothness:
-        T = Sigma - (Sigma * alpha) @ Sigma
+        counted = state.free.astype(float)
+        T = 0.5 * (counted[:, None] + counted) * Sigma - (Sigma * (counted * alpha)) @ Sigma
         curvature -= 2 * smoothness * outer * Sigma * T
         diagonal += smoothness * alpha * T.diagonal()
     curvature.flat[:: len(alpha) + 1] += diagonal

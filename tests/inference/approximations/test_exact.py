@@ -134,7 +134,7 @@ def test_the_evidence_through_the_front_door(method, standardise):
     X = rng.standard_normal((40, 6)) * [1, 2, 0.1, 5, 1, 1] + [0, 3, 0, 0, 1, 0]
     y = X[:, 1] - 4 * X[:, 2] + 0.3 * rng.standard_normal(40)
     basis = bs.basis.linear(bias=False, standardise=standardise)
-    tree = bs.fit("ard_gaussian", (X, y), basis=basis, method=method, draws=0)
+    tree = bs.fit("ard_gaussian", (X, y), basis=basis, method=method, draws=0, reestimate=False)
     evidence = tree["evidence"]
     kept = evidence["kept"].to_numpy()
     assert 0 < kept.sum() < 6 or method == "em"
@@ -236,12 +236,15 @@ def test_a_known_noise_for_each_observation(M):
 @pytest.mark.parametrize("prior", [None, lambda theta: float(-0.5 * ((theta[0] - 0.2) / 0.4) ** 2)], ids=["", "prior"])
 @pytest.mark.parametrize("hyper", [(0.0, 0.0), (0.5, 0.3)])
 @pytest.mark.parametrize("smoothness", [0.0, 1.3])
-@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("bias", [None, BIAS_PRECISION, 20.0], ids=["", "bias", "held"])
 def test_slope_and_curvature_are_those_of_the_objective(smoothness, hyper, prior, bias):
-    problem = make(30, 5, bias=bias)
+    """Also beside a column whose fixed precision is far from wide: it is no degree of freedom of the others."""
+    problem = replace(
+        make(30, 5, bias=bias is not None), fixed_precision=lambda _: np.full(int(bias is not None), bias)
+    )
     width = problem.design.width
     index, alpha = np.arange(width), precisions(width)
-    alpha[~problem.free] = BIAS_PRECISION
+    alpha[~problem.free] = bias
     exact = Exact(problem, Objective(smoothness, *hyper, prior))
     k = 5
 
@@ -261,12 +264,13 @@ def test_slope_and_curvature_are_those_of_the_objective(smoothness, hyper, prior
     assert exact.theta_step(state)[0] * exact.slope(state)[-1] > 0
 
 
-def test_slope_on_the_dual_side():
-    problem = make(10, 16)
-    index, alpha = np.arange(16), precisions(16)
+@pytest.mark.parametrize("bias", [False, True])
+def test_slope_on_the_dual_side(bias):
+    problem = replace(make(10, 16, bias=bias), fixed_precision=lambda _: np.full(int(bias), 2.0))
+    index, alpha = np.arange(16 + bias), np.append(precisions(16), [2.0] * bias)
     exact = Exact(problem, Objective(1.3, 0.5, 0.3))
-    f = lambda x: exact.at(index, np.exp(x[:16]), x[16:]).objective  # noqa: E731
-    x = np.append(np.log(alpha), problem.theta)
+    f = lambda x: exact.at(index, np.append(np.exp(x[:16]), [2.0] * bias), x[16:]).objective  # noqa: E731
+    x = np.append(np.log(alpha[:16]), problem.theta)
     numeric = [stencil(f, x, j) for j in range(17)]
     assert_allclose(exact.slope(exact.at(index, alpha, problem.theta)), numeric, rtol=1e-6, atol=1e-7)
 

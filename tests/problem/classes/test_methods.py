@@ -58,7 +58,7 @@ def climbs_and_ends(method, c, objective):
 @given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["shared", "own"]))
 def test_mackay_never_falls(shape, objective, seed, kind):
     outcome = climbs_and_ends(MacKay(max_iterations=300), hard(shape, kind, seed), objective)
-    assert outcome.converged or outcome.iterations == 300
+    assert outcome.converged or outcome.iterations >= 300  # more, where what was told apart is estimated again
 
 
 @pytest.mark.parametrize("smoothness", [0.0, 1.0])
@@ -103,25 +103,33 @@ def test_mackay_ends_at_its_own_fixed_point():
 
 @pytest.mark.parametrize("hyper", [(0.5, 0.1), (1e-2, 1e-2)])
 def test_mackay_with_a_gamma_prior(hyper):
-    """The paper's loop as it stands, ``alpha = (gamma + 2a) / (w^2 + 2b)`` over all columns, then told apart."""
+    """The paper's loop as it stands, ``alpha = (gamma + 2a) / (w^2 + 2b)``: over all columns, then over those kept."""
     a, b = hyper
     c = make("own", seed=2)
     objective, M = Objective(0.0, a, b), c.problem.design.M
     outcome = MacKay(tolerance=1e-11)(c.problem, LaplaceApproximation(c.problem, objective), quiet)
-    laplace, index, alpha = (
-        LaplaceApproximation(c.problem, objective),
-        np.arange(c.problem.design.width),
-        np.ones(M + 3),
-    )
-    for _ in range(1000):
-        state = laplace.at(index, alpha, NONE)
-        before, alpha = alpha, (state.gamma + 2 * a) / (state.mean**2 + 2 * b)
-        if np.abs(np.log(alpha / before))[:M].max() < 1e-9:
-            break
+    laplace = LaplaceApproximation(c.problem, objective)
+
+    def by_hand(index):
+        alpha = np.ones(len(index))
+        for _ in range(1000):
+            state = laplace.at(index, alpha, NONE)
+            before, alpha = alpha, (state.gamma + 2 * a) / (state.mean**2 + 2 * b)
+            if np.abs(np.log(alpha / before))[index < M].max() < 1e-9:
+                break
+        return state
+
+    state = by_hand(np.arange(c.problem.design.width))
     assert_allclose(outcome.history[-1], state.objective, atol=1e-7)
     kept = outcome.state.index
     free = kept < M
-    assert_allclose(outcome.state.alpha[free], alpha[kept[free]], rtol=1e-3)
+    again = by_hand(kept)
+    # The paper's equation is not quite that of the top; the guard stops higher up.
+    assert outcome.state.objective > again.objective - 1e-7
+    assert outcome.state.objective > laplace.at(kept, state.alpha[kept], NONE).objective + 5e-4
+    off, before = (np.abs(np.log(alpha / again.alpha))[free] for alpha in (outcome.state.alpha, state.alpha[kept]))
+    assert off.max() < min(0.06, before.max() / 2)
+    assert outcome.iterations > len(outcome.history) - 1
     # What is deleted the evidence is better without, and of what is kept no column alone.
     assert 0 < free.sum() < M
     assert outcome.state.log_evidence > state.log_evidence

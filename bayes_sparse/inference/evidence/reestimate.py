@@ -1,0 +1,78 @@
+"""Select, then estimate: the precisions of the terms kept once more, without the price that chose them.
+
+At its own optimum a term with the squared z-score z^2 is shrunk by ``1 - 1/z^2``; one kept at price c by
+``1 - 1/(z^2 - 2c)``, and its interval lies too near to zero. The price has done its work when the terms are chosen. The
+noise stays at what it was found to be with the price, which counts what the search has used up: found again without it,
+it would be too small.
+
+The price stays where it still has work to do, because terms kept are then larger than the truth as often as smaller:
+with more columns than rows the luckiest of many were chosen, and data more scattered than their likelihood allows let
+chance look like signal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayes_sparse.inference.evidence.ascent import Ascent
+from bayes_sparse.inference.evidence.state import Approximation, State
+from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.problem.gaussian import Primal
+from bayes_sparse.problem.problem import Problem
+
+__all__ = ["reestimate"]
+
+_TOLERANCE = 1e-6  # nats promised by the next step
+_STEPS = 200
+_SCATTERED = 1.4  # times the variance that the likelihood allows
+
+
+def reestimate(problem: AnyProblem, approximation: Approximation, selected: State) -> tuple[Approximation, State]:
+    """The end of a search with the precisions of its terms re-estimated at no price.
+
+    Parameters
+    ----------
+    problem : Problem or ClassProblem
+        What was fitted.
+    approximation, selected : Approximation, State
+        What was searched, at a price, and where the search ended.
+
+    Returns
+    -------
+    Approximation, State
+        Without the price, with the same terms and nuisance parameters; both as they were where the price stays.
+    """
+    if not approximation.objective.smoothness or not _free_to_go(problem, selected):
+        return approximation, selected
+    free = approximation.with_objective(replace(approximation.objective, smoothness=0.0))
+    held = np.stack([selected.theta, selected.theta], axis=1)
+    start = free.at(selected.index, selected.alpha, selected.theta, selected)
+    state, _ = Ascent(free, held, _TOLERANCE, prune=False)(start, _STEPS)
+    if state.eta is not None and problem.separates(state.eta):
+        return approximation, selected
+    return free, state
+
+
+def _free_to_go(problem: AnyProblem, state: State) -> bool:
+    """Whether the terms kept can do without the price."""
+    if not isinstance(problem, Problem) or not isinstance(state.posterior, Primal) or not state.free.any():
+        return False  # several classes, more terms than rows, and nothing to estimate
+    return int(problem.free.sum()) <= problem.design.n and not _scattered(problem, state)
+
+
+def _scattered(problem: Problem, state: State) -> bool:
+    """Whether a likelihood without a scale of its own is too narrow for its data.
+
+    The mean square of its slopes along the predictor is then larger than its mean curvature, which equals it where the
+    likelihood is right; for counts their ratio is that of the variance to the mean.
+    """
+    if state.terms is None or state.theta.size:
+        return False
+    slope, curvature = state.terms[1], -state.terms[2]
+    if problem.weights is not None:  # a weight is a number of rows
+        slope = slope / np.sqrt(np.where(problem.weights > 0, problem.weights, 1.0))
+    n = problem.design.n if problem.weights is None else float(problem.weights.sum())
+    left = max(n - float(state.gamma.sum()), 1.0)
+    return float(slope @ slope) / left > _SCATTERED * float(curvature.sum()) / n
