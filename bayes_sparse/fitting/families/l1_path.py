@@ -92,7 +92,7 @@ class L1PathFamily:
         """How it ended, where that is not the ordinary way."""
         outcome, point = end.outcome, end.outcome.point
         if status is Status.JUMP:
-            _log.info(status.sentence(aside=f"at {point.lam:.4g} ", who=f" (N = {point.N})"))
+            _log.info(status.sentence(aside=f" (lambda = {point.lam:.4g}, N = {point.N})"))
         if status is Status.CONVERGED and outcome.marginal and point.spot.residual > _VIOLATED:
             _log.info(
                 "This is no solution of the exact criterion: at lambda = N/R another column would enter; "
