@@ -75,6 +75,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         constant_data=_stored(data),
         interchangeable=data.basis.kernel,
         scale_free=data.likelihood.scale_free,
+        check=lambda eta, theta, used: data.likelihood.check(data.y, eta, used, *np.exp(theta)),
     )
 
 
