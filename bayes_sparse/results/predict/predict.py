@@ -15,11 +15,11 @@ import xarray as xr
 from scipy.sparse import issparse
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.common.warnings import tell
-from bayes_sparse.inputs.basis import check_dense, rbf
+from bayes_sparse.inputs.basis import check_dense
 from bayes_sparse.inputs.table import features_of, vector_of
 from bayes_sparse.problem.quadrature import average_in_blocks
 from bayes_sparse.results.predict.augment import augmentation
+from bayes_sparse.results.predict.far import with_far
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
 from bayes_sparse.results.predict.own_model import predict_declared
 from bayes_sparse.results.predict.several_classes import predict_classes
@@ -28,7 +28,6 @@ from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 __all__ = ["predict"]
 
 _BLOCK = 2**21  # numbers held at once while averaging
-_FAR = 1e-3  # a row where every kept kernel is below this lies outside what the fit has seen
 
 
 def predict(
@@ -64,7 +63,9 @@ def predict(
     -------
     xarray.Dataset
         ``mean`` and ``sd`` of a new observation, parameter and noise uncertainty included; for classes ``probability``
-        (obs, class) and ``label``.
+        (obs, class) and ``label``. With an rbf basis also ``far``: rows farther from the training rows than those are
+        from each other, or from every kernel kept; the fit says nothing there, however sure it sounds. Other bases
+        do not vanish anywhere: what they predict far away is an extrapolation, whose sd grows with it.
     """
     fit = stored(tree, "predict")
     if fit.declared:
@@ -88,23 +89,22 @@ def predict(
     if fit.likelihood.targets == "two classes":
         classes = fit.constant["class"].to_numpy()
         probability = np.stack([1 - mean, mean], axis=1)
-        return xr.Dataset(
+        found = xr.Dataset(
             {
                 "probability": ((dim, "class"), probability),
                 "label": ((dim,), classes[(mean > 0.5).astype(int)]),
             },
             coords={**coords, "class": classes},
         )
-    return xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), np.sqrt(variance))}, coords=coords)
+    else:
+        found = xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), np.sqrt(variance))}, coords=coords)
+    return with_far(found, fit, matrix, dim, mended=augment)
 
 
 def _from_moments(fit: StoredFit, X: Any, offset: FloatArray, augment: bool) -> tuple[FloatArray, FloatArray]:
     evidence, likelihood = fit.tree["evidence"].to_dataset(), fit.likelihood
     column = evidence["column"].to_numpy()
-    inside = column < evidence.sizes["basis"]
     Phi = columns_at(fit, X, column)
-    if isinstance(fit.basis, rbf) and not augment and inside.any():
-        _warn_far(Phi[:, inside])
     mean = offset + Phi @ evidence["coordinate_mean"].to_numpy()
     spread = Phi @ evidence["covariance_factor"].to_numpy()
     variance = np.einsum("ij,ij->i", spread, spread)
@@ -137,13 +137,3 @@ def _from_draws(fit: StoredFit, X: Any, offset: FloatArray) -> tuple[FloatArray,
         means.append(level.mean(axis=1))
         variances.append(np.broadcast_to(spread, level.shape).mean(axis=1) + level.var(axis=1))
     return np.concatenate(means), np.concatenate(variances)
-
-
-def _warn_far(kernels: FloatArray) -> None:
-    far = int(np.sum(kernels.max(axis=1) < _FAR))
-    if far:
-        tell(
-            f"{far} of {len(kernels)} rows lie far from every relevance vector: there the prediction falls back to the "
-            "bias, and its sd is too small; predict(..., augment=True) mends it for a regression.",
-            UserWarning,
-        )

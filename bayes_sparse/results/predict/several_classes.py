@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.basis import check_dense
 from bayes_sparse.inputs.table import class_features_of, features_of
+from bayes_sparse.results.predict.far import with_far
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
 from bayes_sparse.trees.read import StoredFit, was_sampled
 
@@ -51,10 +52,11 @@ def predict_classes(fit: StoredFit, X: Any, random_seed: int) -> xr.Dataset:
             local = np.where(column[at] < M, column[at] - starts[c], sizes[c])
             eta[..., c] = columns_at(fit, part[block], local, sizes[c]) @ drawn[:, at].T
         probability[block] = fit.likelihood.moments(eta)[0].mean(axis=1)
-    return xr.Dataset(
+    found = xr.Dataset(
         {"probability": ((dim, "class"), probability), "label": ((dim,), classes[probability.argmax(axis=1)])},
         coords={dim: rows, "class": classes},
     )
+    return with_far(found, fit, features[0], dim)
 
 
 def _draws(fit: StoredFit, classes: Any, random_seed: int) -> tuple[IntArray, list[int], FloatArray]:
