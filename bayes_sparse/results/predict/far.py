@@ -1,9 +1,8 @@
 """Rows far from the data of a fit by kernels that vanish away from their own rows.
 
 There every kernel is near zero and the bias alone speaks, as sure as ever; with wide kernels, what is left of a few of
-them. Polynomials, inner products and features
-themselves go on growing instead: how far such a fit may be followed is for the sd of its predictor to say, which grows
-with them, so nothing is marked there.
+them. Polynomials, inner products and features themselves go on growing instead: the sd of the predictor grows with
+them and says how far such a fit may be followed, so nothing is marked there.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from bayes_sparse.trees.read import StoredFit
 __all__ = ["with_far"]
 
 _BLOCK = 2**21  # kernels held at once
-_GONE = 1e-3  # of every kernel kept: what is left of the prediction is the bias
 
 
 def with_far(found: xr.Dataset, fit: StoredFit, X: Any, dim: str, *, mended: bool = False) -> xr.Dataset:
@@ -46,10 +44,9 @@ def with_far(found: xr.Dataset, fit: StoredFit, X: Any, dim: str, *, mended: boo
     if far.any() and not mended:
         meaning = "the sd there is too small, which predict(..., augment=True) mends for a normal likelihood"
         if "probability" in found:
-            meaning = "the probabilities there mean nothing, however sure they sound"
+            meaning = "the probabilities there are not to be relied on, however sure they sound"
         tell(
-            f"{int(far.sum())} of {len(far)} rows lie far from the data, or from every kernel kept: {meaning}; `far` "
-            "in the result marks them.",
+            f"{int(far.sum())} of {len(far)} rows lie far from the data: {meaning}; `far` in the result marks them.",
             UserWarning,
         )
     return found.assign(far=((dim,), far))
@@ -57,20 +54,6 @@ def with_far(found: xr.Dataset, fit: StoredFit, X: Any, dim: str, *, mended: boo
 
 def _far(fit: StoredFit, X: FloatArray) -> BoolArray:
     X, centres = kernel_inputs(fit, X)
-    below, kept = float(fit.constant["far_below"]), _kept(fit, len(centres))
-    out = np.zeros(len(X), dtype=bool)
-    for rows in np.array_split(np.arange(len(X)), max(1, len(X) * len(centres) // _BLOCK)):
-        kernels = fit.basis.matrix(X[rows], centres)
-        out[rows] = kernels.max(axis=1) < below
-        if kept.any():
-            out[rows] |= kernels[:, kept].max(axis=1) < _GONE
-    return out
-
-
-def _kept(fit: StoredFit, n: int) -> BoolArray:
-    """Training rows whose kernel any predictor has; all for a sampled fit, which prunes none."""
-    kept = np.zeros(n, dtype=bool)
-    column = np.arange(n) if fit.evidence is None else fit.evidence["column"].to_numpy()
-    M = len(fit.vectors["w"][1])  # with several classes each has a kernel on every row
-    kept[column[column < M] % n] = True
-    return kept
+    below, parts = float(fit.constant["far_below"]), max(1, len(X) * len(centres) // _BLOCK)
+    blocks = np.array_split(np.arange(len(X)), parts)
+    return np.concatenate([fit.basis.matrix(X[rows], centres).max(axis=1) < below for rows in blocks])
