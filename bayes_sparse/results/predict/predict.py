@@ -1,8 +1,8 @@
 """Predictions from a fitted tree: integrated over the weights, never plug-in.
 
 An evidence tree predicts from its moments: the predictor of a new row is normal, and the likelihood's mean and variance
-are averaged over it (in closed form for a normal likelihood, by Gauss-Hermite quadrature for the others). A NUTS tree
-predicts by averaging over its draws.
+are averaged over it: in closed form for a normal likelihood, by Gauss-Hermite quadrature for others, by quasi-random
+points for several classes. A NUTS tree predicts by averaging over its draws.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def predict(
         For a regression with an rbf basis: add one basis function on each new row, so that the sd grows away from the
         data instead of shrinking (Rasmussen & Quinonero-Candela 2005).
     random_seed : int
-        Only used for several classes, and for a `pm.Model` of your own whose likelihood's mean PyMC does not know.
+        Only used for a `pm.Model` of your own whose likelihood's mean PyMC does not know.
 
     Returns
     -------
     xarray.Dataset
         ``mean`` and ``sd`` of a new observation, parameter and noise uncertainty included; for classes ``probability``
         (obs, class) and ``label``. With an rbf basis also ``far``: rows farther from the training rows than those are
-        from each other, or from every kernel kept; the fit says nothing there, however sure it sounds. Other bases
-        do not vanish anywhere: what they predict far away is an extrapolation, whose sd grows with it.
+        from each other; the fit has seen nothing there, however sure it sounds. Other bases do not vanish anywhere:
+        what they predict far away is an extrapolation, whose sd grows with it.
     """
     fit = stored(tree, "predict")
     if fit.declared:
@@ -75,7 +75,7 @@ def predict(
     if fit.likelihood.targets == "classes":
         if offset is not None:
             raise ValueError("With several classes there is no `offset`: leave it out.")
-        return predict_classes(fit, X, random_seed)
+        return predict_classes(fit, X)
     features, rows, dim = features_of(X, fit.columns)
     shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
