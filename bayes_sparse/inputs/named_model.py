@@ -75,6 +75,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         constant_data=_stored(data),
         interchangeable=data.basis.kernel,
         scale_free=data.likelihood.scale_free,
+        check=lambda eta, theta, used: data.likelihood.check(data.y, eta, used, *np.exp(theta)),
     )
 
 
@@ -299,4 +300,6 @@ def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
         if data.input_shift is not None and data.input_scale is not None:
             stored["input_shift"] = (("feature",), data.input_shift)
             stored["input_scale"] = (("feature",), data.input_scale)
+        if getattr(data.basis, "local", False):
+            stored["far_below"] = ((), np.asarray(bases.far_below(np.asarray(data.Phi))))
     return stored

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.surfaces import Linear, Softmax, Surface
 
@@ -97,6 +98,8 @@ class LabelledProblem:
         The basis functions are kernels on the rows: neighbours say the same, and which of them is kept means little.
     scale_free : bool
         The predictor has no units of its own, as opposed to those of the targets.
+    check : callable, optional
+        ``check(eta, theta, used)`` gives what the residuals of a fit say of the likelihood, where they say anything.
     """
 
     search: AnyProblem | None
@@ -116,6 +119,7 @@ class LabelledProblem:
     hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
     interchangeable: bool = False
     scale_free: bool = True
+    check: Callable[[FloatArray, FloatArray, float], LikelihoodCheck | None] | None = None
     labels: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     @property

@@ -31,10 +31,12 @@ def head(material: Material) -> Html:
 
 
 def level_of(material: Material, fit: StoredFit) -> Level:
-    """How far to trust a fit: by its own diagnosis, its ending, and a trusted reference beside it."""
+    """How far to trust a fit: by its own diagnosis, its ending, its residuals, and a trusted reference beside it."""
     found = material.diagnoses[fit.name].value
     levels: list[Level] = [_by_diagnosis(found), "good" if fit.status is None else fit.status.level]
     if found is not None and _far_from_reference(material, fit):
+        levels.append("care")
+    if fit.likelihood_check:
         levels.append("care")
     return max(levels, key=["good", "care", "bad"].index)
 
@@ -92,7 +94,9 @@ def _box(level: Level, said: str, words: list[str]) -> Html:
 def _reasons(material: Material, fit: StoredFit) -> list[str]:
     """Why a fit has its level, in sentences."""
     answer = material.diagnoses[fit.name]
-    out = [answer.value.verdict if answer.value is not None else f"It was not checked. {answer.refusal}"]
+    out = [answer.value.verdict] if answer.value is not None else []
+    if answer.value is None:  # a verdict has the words on the likelihood in it
+        out = [words for words in (fit.likelihood_check, f"It was not checked. {answer.refusal}") if words]
     return out if fit.status is None or fit.status.level == "good" else [fit.status.sentence(), *out]
 
 
@@ -107,7 +111,7 @@ def _card(material: Material, fit: StoredFit, level: Level) -> Html:
 
 
 def _tiles(material: Material, fit: StoredFit) -> list[Html]:
-    tiles = [_terms(material, fit), *_checks(material.diagnoses[fit.name].value), _evidence(fit)]
+    tiles = [_terms(material, fit), *_checks(material.diagnoses[fit.name].value), _likelihood(fit), _evidence(fit)]
     loo = material.loos[fit.name].value
     if loo is not None:
         bad = int((np.asarray(loo.pareto_k) > loo.good_k).sum())
@@ -140,6 +144,15 @@ def _checks(found: Any) -> list[Html]:
             _tile("divergences", count(found.divergences), f"of {count(found.draws)} draws"),
         ]
     return [_tile("check", "–", "not checked")]
+
+
+def _likelihood(fit: StoredFit) -> Html:
+    """The statistic that the likelihood was checked by, where there is one."""
+    said = fit.residuals
+    if not said:
+        return Html("")
+    name = str(said["likelihood_statistic"])
+    return _tile(name, f"{float(said['likelihood_value']):.2f}", f"p {float(said['likelihood_p']):.2g} by chance")
 
 
 def _evidence(fit: StoredFit) -> Html:

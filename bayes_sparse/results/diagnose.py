@@ -45,6 +45,9 @@ class Diagnosis:
         half a nat of the one by importance sampling, and the search ended well; all this in words.
     correctable : bool
         Whether k-hat is below the threshold: `bayes_sparse.correct` then mends what is off.
+    likelihood : str
+        What the residuals have that the likelihood has not, and the cure; empty where nothing was found. `trusted` is
+        about the posterior of the model as it was given, this about the model.
     """
 
     k_hat: float
@@ -59,6 +62,7 @@ class Diagnosis:
     trusted: bool
     verdict: str
     correctable: bool = True
+    likelihood: str = ""
 
     def __str__(self) -> str:
         return (
@@ -88,6 +92,8 @@ class SamplingDiagnosis:
         Least fraction of the energy's variance that a step explores; NaN without energies.
     trusted, verdict : bool, str
         Whether R-hat is at most 1.01, with 100 effective draws a chain and no divergence; all this in words.
+    likelihood : str
+        As in `Diagnosis`.
     """
 
     r_hat_max: float
@@ -101,6 +107,7 @@ class SamplingDiagnosis:
     bfmi_min: float
     trusted: bool
     verdict: str
+    likelihood: str = ""
 
     def __str__(self) -> str:
         return (
@@ -160,8 +167,9 @@ def judged(tree: xr.DataTree, weights: Importance) -> Diagnosis:
         log_evidence_se=weights.log_mean_se,
         conditional_on=fit.given,
         trusted=correctable and not off,
-        verdict=f"{_in_words(weights, off)} {_aside(evidence)}{_CLAUSE}",
+        verdict=_with_check(f"{_in_words(weights, off)} {_aside(evidence)}{_CLAUSE}", fit),
         correctable=correctable,
+        likelihood=fit.likelihood_check,
     )
 
 
@@ -204,6 +212,11 @@ def _in_words(weights: Importance, off: list[str]) -> str:
     )
 
 
+def _with_check(verdict: str, fit: StoredFit) -> str:
+    """The verdict after what is wrong with the likelihood: a good posterior of a wrong model is of little use."""
+    return f"{fit.likelihood_check} As for the computation: {verdict}" if fit.likelihood_check else verdict
+
+
 def _aside(evidence: xr.Dataset) -> str:
     """What else belongs beside the numbers of some fits."""
     if "log_evidence_mode" in evidence:
@@ -241,7 +254,10 @@ def _of_chains(tree: xr.DataTree) -> SamplingDiagnosis:
         verdict = f"Not to be trusted yet: {'; '.join(wrong)}. Sample more draws, or with a higher target_accept."
     verdict += f" {_CLAUSE}" if posterior.attrs.get("condition") == "alpha" else ""
     numbers = (r_hat_max, ess_bulk, ess_tail, divergences, draws, chains, _deepest(stats), worst, bfmi)
-    return SamplingDiagnosis(*numbers, trusted=not wrong, verdict=verdict)
+    fit = stored(tree)
+    return SamplingDiagnosis(
+        *numbers, trusted=not wrong, verdict=_with_check(verdict, fit), likelihood=fit.likelihood_check
+    )
 
 
 def _flat(values: xr.Dataset) -> dict[str, float]:

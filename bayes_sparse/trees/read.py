@@ -185,6 +185,19 @@ class StoredFit:
         word = None if self.evidence is None or self.sampled else self.evidence.attrs.get("status")
         return None if word is None else Status.of(word)
 
+    @property
+    def likelihood_check(self) -> str:
+        """What the residuals have that the likelihood has not, in a sentence; empty where nothing was found."""
+        return str(self.residuals.get("likelihood_check", ""))
+
+    @property
+    def residuals(self) -> dict[str, Any]:
+        """What they said of the likelihood: the sentence, and the statistic it rests on; empty where none was made."""
+        for group in (self.evidence, self.posterior):
+            if group is not None and "likelihood_check" in group.attrs:
+                return {str(name): value for name, value in group.attrs.items()}
+        return {}
+
     @cached_property
     def judged(self) -> xr.DataTree:
         """The tree as `diagnose` and `loo` take it: draws of another sampler than ours are marked as such."""

@@ -44,7 +44,7 @@ def test_equals_the_posterior_with_one_more_column(curve):
 def test_far_away_the_sd_grows_instead_of_shrinking(curve):
     _, _, tree = curve
     far = np.array([[40.0]])
-    with pytest.warns(UserWarning, match="1 of 1 rows lie far from every relevance vector"):
+    with pytest.warns(UserWarning, match="1 of 1 rows lie far from the data"):
         plain = float(bs.predict(tree, far)["sd"][0])
     assert float(bs.predict(tree, far, augment=True)["sd"][0]) > plain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
 import xarray as xr
@@ -28,6 +28,7 @@ from bayes_sparse.trees.write import fit_tree, with_width
 
 __all__ = [
     "Family",
+    "Fitted",
     "Found",
     "Rules",
     "Task",
@@ -67,6 +68,24 @@ class Ended(Protocol):
     @property
     def outcome(self) -> Any:
         """What the method handed back."""
+
+
+class Fitted(NamedTuple):
+    """Where a fit with one linear predictor ended, for the residuals to be looked at.
+
+    Attributes
+    ----------
+    eta : array (n,)
+        Predictors at the mean of the weights.
+    theta : array (k,)
+        Nuisance parameters.
+    used : float
+        Degrees of freedom.
+    """
+
+    eta: FloatArray
+    theta: FloatArray
+    used: float
 
 
 class Rules(Protocol):
@@ -124,6 +143,9 @@ class Family[End: Ended](Rules, Protocol):
 
     def attributes(self, task: Task, end: End) -> dict[str, Any]:
         """What is stored beside method, status and seconds."""
+
+    def fitted(self, task: Task, end: End) -> Fitted:
+        """Predictors and degrees of freedom; asked for where there is one linear predictor."""
 
     def describe(self, task: Task, end: End) -> Description:
         """The end as the writer of trees sees it."""
@@ -227,14 +249,39 @@ def find(task: Task, progressbar: bool, tried: WidthSearch | None = None) -> Fou
     seconds = time.perf_counter() - started
     status = family.judge(task, end)
     family.warn(task, end, status)
+    check = _checked(task, family, end, status)
+    if check.get("likelihood_check"):
+        tell(check["likelihood_check"])
     attributes = {
         "method": name,
         "status": str(status),
         "seconds": seconds,
         **family.attributes(task, end),
+        **check,
         "versions": versions(),
     }
     return Found(task, family, end, attributes, tried)
+
+
+def _checked(task: Task, family: Family[Any], end: Any, status: Status) -> dict[str, Any]:
+    """What the residuals say of the likelihood, as it is stored; empty where they say nothing.
+
+    Weights may stand for rows that count several times or for rows known better than others, whose residuals have
+    different spreads: with them nothing is said.
+    """
+    labelled = task.labelled
+    problem = labelled.linear
+    if problem is None or labelled.check is None or problem.weights is not None or status.level == "bad":
+        return {}
+    check = labelled.check(*family.fitted(task, end))
+    if check is None:
+        return {}
+    return {
+        "likelihood_check": check.sentence(own=labelled.settings["model"] == "declared"),
+        "likelihood_statistic": check.statistic,
+        "likelihood_value": check.value,
+        "likelihood_p": check.p_value,
+    }
 
 
 def wrong_kind(method: Method, kind: type[Any]) -> TypeError:

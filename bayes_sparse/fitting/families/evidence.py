@@ -13,7 +13,7 @@ from bayes_sparse.common import registry
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.warnings import tell
-from bayes_sparse.fitting.families._family import Task, needs_flat, unpriced, without_sampler, wrong_kind
+from bayes_sparse.fitting.families._family import Fitted, Task, needs_flat, unpriced, without_sampler, wrong_kind
 from bayes_sparse.fitting.nuts.start import Start, log_gamma_sd, nuisance_values, places_of, start_at
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.claims import price_of
@@ -155,6 +155,12 @@ class EvidenceFamily:
             "reestimated": int(end.reestimated),
             "degrees_of_freedom": end.used,
         }
+
+    def fitted(self, task: Task, end: Maximised) -> Fitted:
+        """At the mean of the weights kept; the residuals miss the bias's degree of freedom too."""
+        state, problem = end.outcome.state, task.labelled.problem
+        eta = problem.offset + problem.design.times(state.mean, state.index)
+        return Fitted(eta, state.theta, float(state.gamma.sum()))
 
     def describe(self, task: Task, end: Maximised) -> WeightsDescription:
         """The weights of the columns kept."""

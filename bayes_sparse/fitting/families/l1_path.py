@@ -12,7 +12,7 @@ from bayes_sparse.common import registry
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.warnings import tell
-from bayes_sparse.fitting.families._family import Task, without_sampler, wrong_kind
+from bayes_sparse.fitting.families._family import Fitted, Task, without_sampler, wrong_kind
 from bayes_sparse.fitting.nuts.start import Start, nuisance_values, places_of, start_at
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Path
@@ -114,6 +114,11 @@ class L1PathFamily:
             "conditional_on": "the support",
             "curvature": "likelihood and marginal prior" if outcome.curved else "likelihood, lambda held",
         }
+
+    def fitted(self, task: Task, end: Chosen) -> Fitted:
+        """At the point, where every weight that is not zero is one degree of freedom."""
+        point = end.outcome.point
+        return Fitted(point.spot.eta, point.theta, float(len(point.index)))
 
     def describe(self, task: Task, end: Chosen) -> SupportDescription:
         """The weights on the support."""

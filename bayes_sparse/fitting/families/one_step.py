@@ -11,7 +11,7 @@ from bayes_sparse.common import registry
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.warnings import tell
-from bayes_sparse.fitting.families._family import Task, needs_flat, unpriced, without_sampler, wrong_kind
+from bayes_sparse.fitting.families._family import Fitted, Task, needs_flat, unpriced, without_sampler, wrong_kind
 from bayes_sparse.fitting.families.evidence import prices, uses_up
 from bayes_sparse.fitting.nuts.start import Place, Start, nuisance_values, places_of, start_at
 from bayes_sparse.inference import priors
@@ -20,6 +20,7 @@ from bayes_sparse.inference.one_step.expansion import check_expansion, evidence_
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inputs.kernel_width import Rating
 from bayes_sparse.inputs.model import Centred, Model
+from bayes_sparse.problem.surfaces import Linear
 from bayes_sparse.trees.directions import DirectionsDescription
 
 __all__ = ["OneStepFamily"]
@@ -141,6 +142,14 @@ class OneStepFamily:
             "smoothness": end.price,
             "degrees_of_freedom": end.used,
         }
+
+    def fitted(self, task: Task, end: Weighed) -> Fitted:
+        """At the mean of the directions kept."""
+        surface, outcome = task.labelled.surface, end.outcome
+        assert isinstance(surface, Linear)
+        k, mean = len(outcome.loadings), outcome.posterior.mean
+        v = np.append(mean[:k] @ outcome.loadings, mean[k:])
+        return Fitted(surface.predictor(v), outcome.quadratic.theta, end.used + surface.q)
 
     def describe(self, task: Task, end: Weighed) -> DirectionsDescription:
         """The directions kept."""

@@ -16,6 +16,7 @@ from scipy.linalg import solve_triangular
 from bayes_sparse.common.progress import quiet
 from bayes_sparse.common.types import FloatArray, Hyper
 from bayes_sparse.common.versions import versions
+from bayes_sparse.common.warnings import tell
 from bayes_sparse.fitting.families import Found, Task, family_of, find
 from bayes_sparse.fitting.nuts.declaration import sample_model
 from bayes_sparse.fitting.nuts.density import sample_density
@@ -148,7 +149,12 @@ def sample_whole(
     sampled, *evaluations = sample_model(
         declaration, None if found is None else start_of(found, declaration, centred), sampling
     )
+    # Said by the fit that NUTS starts at, whose warnings are not heard.
+    check = {} if found is None else {k: v for k, v in found.attributes.items() if k.startswith("likelihood_")}
+    if check.get("likelihood_check"):
+        tell(check["likelihood_check"])
     told = {
+        **check,
         "method": "nuts",
         "condition": "",
         "start": "cold" if found is None else str(found.attributes["method"]),

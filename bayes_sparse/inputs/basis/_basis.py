@@ -6,11 +6,16 @@ import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
 
-__all__ = ["Basis", "Kernel", "check_kernel_size"]
+__all__ = ["Basis", "Kernel", "check_kernel_size", "far_below"]
+
+_LONELY = 0.005  # of the training rows: those that may be left out of what counts as near
+_NEAR = 0.8  # a kernel that has hardly fallen
+_BLOCK = 2**21  # kernels copied at once
 
 
 @runtime_checkable
@@ -50,9 +55,16 @@ class Basis(Protocol):
 
 
 class Kernel:
-    """What kernels share: one basis function a training row, and a matrix whose size is said before it is made."""
+    """What kernels share: one basis function a training row, and a matrix whose size is said before it is made.
+
+    Attributes
+    ----------
+    local : bool
+        The kernel is 1 on its own row and falls to 0 away from it, so that a fit says nothing of rows far from all.
+    """
 
     kernel: ClassVar[bool] = True
+    local: ClassVar[bool] = False
     takes_sparse: ClassVar[bool] = False
     needs: ClassVar[str] = ""
 
@@ -60,6 +72,32 @@ class Kernel:
         """Name of each basis function: the kernel and the label of the row it sits on."""
         prefix = type(self).__name__
         return [f"{prefix}({row})" for row in rows]
+
+
+def far_below(kernels: FloatArray) -> float:
+    """Below which largest kernel over the training rows a new row is far from the data.
+
+    Parameters
+    ----------
+    kernels : array (n, n)
+        Of a local kernel, of the training rows among themselves.
+
+    Returns
+    -------
+    float
+        What nearly all training rows exceed with themselves left out, to the power 1.5: for a Gaussian bump, at 1.22
+        times the distance of the loneliest rows from their nearest one. Where rows are dense, no row is far whose
+        nearest kernel is still 0.8.
+    """
+    n = len(kernels)
+    if n < 2:
+        return 0.0
+    largest = np.empty(n)
+    for rows in np.array_split(np.arange(n), max(1, n * n // _BLOCK)):
+        others = kernels[rows]
+        others[np.arange(len(rows)), rows] = 0.0
+        largest[rows] = others.max(axis=1)
+    return float(min(np.quantile(largest, _LONELY, method="lower") ** 1.5, _NEAR))
 
 
 def check_kernel_size(n: int, m: int) -> None:

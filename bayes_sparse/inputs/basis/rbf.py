@@ -33,6 +33,7 @@ class rbf(Kernel):
         Standardise the features before distances are taken.
     """
 
+    local: ClassVar[bool] = True
     needs: ClassVar[str] = (
         "its width in the units of X: basis=bs.basis.rbf(width=...), or width='evidence' to have it found"
     )

@@ -10,6 +10,7 @@ import pytensor.tensor as pt
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.compiled import Compiled, compile_pointwise
+from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["REACH", "Likelihood", "Targets", "by_draws", "compiled", "rate"]
 
@@ -69,6 +70,9 @@ class Likelihood(Protocol):
 
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
+
+    def check(self, y: FloatArray, eta: FloatArray, used: float, *nuisance: Any) -> LikelihoodCheck | None:
+        """What residuals at the predictors of a fit with so many degrees of freedom say of it; None for nothing."""
 
     def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
         """Log density of each target at many draws of predictors and of the logs of nuisance parameters."""

@@ -11,6 +11,7 @@ from scipy.special import expit, log_expit
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.likelihoods._likelihood import Targets
+from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["bernoulli"]
 
@@ -45,6 +46,10 @@ class bernoulli:
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
         return None if np.isin(y, (0.0, 1.0)).all() else "two classes"
+
+    def check(self, y: FloatArray, eta: FloatArray, used: float, *nuisance: Any) -> LikelihoodCheck | None:
+        """Rows of two classes, each by itself, cannot contradict any probability."""
+        return None
 
     def moments(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of an observation at a given predictor."""

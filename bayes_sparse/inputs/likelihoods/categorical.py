@@ -11,6 +11,7 @@ import pymc as pm
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.likelihoods._likelihood import Targets
 from bayes_sparse.problem.classes import Link, log_probability
+from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["categorical"]
 
@@ -56,6 +57,10 @@ class categorical:
 
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
+        return None
+
+    def check(self, y: FloatArray, eta: FloatArray, used: float, *nuisance: Any) -> LikelihoodCheck | None:
+        """Rows of classes, each by itself, cannot contradict any probability."""
         return None
 
     def moments(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:

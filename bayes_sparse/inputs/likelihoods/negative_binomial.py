@@ -12,6 +12,7 @@ import pytensor.tensor as pt
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets, by_draws, rate
 from bayes_sparse.inputs.likelihoods.poisson import poisson
+from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["negative_binomial"]
 
@@ -47,6 +48,10 @@ class negative_binomial:
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
         return poisson().wrong(y)
+
+    def check(self, y: FloatArray, eta: FloatArray, used: float, *nuisance: Any) -> LikelihoodCheck | None:
+        """Nothing: its own dispersion takes up what there is."""
+        return None
 
     def moments(self, eta: FloatArray, dispersion: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of an observation at a given predictor."""

@@ -8,11 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from scipy.special import ndtr
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.likelihoods._likelihood import Targets, by_draws, rate
+from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["poisson"]
+
+
+_SPREAD, _CHANCE = 1.5, 0.01  # of Pearson's chi2 for each degree of freedom left; of a false alarm
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,26 @@ class poisson:
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
         return None if np.all((y >= 0) & (y == np.floor(y))) else "counts (0, 1, 2 ...)"
+
+    def check(self, y: FloatArray, eta: FloatArray, used: float, *nuisance: Any) -> LikelihoodCheck | None:
+        """Whether the counts are more spread out than a Poisson's: Pearson's chi2 for each degree of freedom left.
+
+        With small means chi2 is large by chance, for a single count where 0.01 was expected adds 100. So a score test
+        must agree (Dean & Lawless 1989): ``((y - mu)^2 - y) / mu`` has mean 0 and variance 2 whatever the mean.
+        """
+        n, mean = len(y), np.exp(eta)
+        if n - used < 1 or not (np.isfinite(mean).all() and (mean > 0).all()):
+            return None
+        square = (y - mean) ** 2
+        ratio = float(np.sum(square / mean) / (n - used))
+        score = float(np.sum((square * n / (n - used) - y) / mean) / np.sqrt(2 * n))
+        p = float(ndtr(-score))
+        wrong = (
+            "The counts are more spread out around the means of this fit than a Poisson's, so that intervals are too "
+            "narrow and terms are kept by chance"
+        )
+        found = ratio > _SPREAD and p < _CHANCE
+        return LikelihoodCheck("Pearson chi2 / (n - k)", ratio, p, wrong if found else "", "negative_binomial")
 
     def moments(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of an observation at a given predictor."""

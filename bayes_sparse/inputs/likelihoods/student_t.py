@@ -10,6 +10,7 @@ import pymc as pm
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets, by_draws
+from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["student_t"]
 
@@ -55,6 +56,10 @@ class student_t:
 
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
+        return None
+
+    def check(self, y: FloatArray, eta: FloatArray, used: float, *nuisance: Any) -> LikelihoodCheck | None:
+        """Nothing: its tails are heavy already."""
         return None
 
     def moments(self, eta: FloatArray, sigma: float | FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -15,9 +15,11 @@ from pymc.distributions.continuous import FlatRV, HalfFlatRV
 from pytensor.compile.sharedvalue import SharedVariable
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.likelihoods import normal, poisson
 from bayes_sparse.inputs.pm_model import General, ReadModel, read_general, read_model
 from bayes_sparse.inputs.table import vector_of
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
+from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["Declared", "check_proper", "data_of", "declared_problem", "declared_settings", "set_data"]
 
@@ -97,7 +99,18 @@ def declared_problem(
         },
         hyper_points=lambda precision: _hyper_points(read, precision),
         scale_free=read.describe not in _LOCATION,
+        check=partial(_check, read) if isinstance(read, ReadModel) else None,
     )
+
+
+def _check(read: ReadModel, eta: FloatArray, theta: FloatArray, used: float) -> LikelihoodCheck | None:
+    """What the named likelihood says that the user's is, whatever its link."""
+    problem = read.problem
+    if problem.normal:
+        return normal().check(problem.y, eta, used, problem.noise(theta))
+    if read.describe == "poisson" and read.mean is not None:
+        return poisson().check(problem.y, np.log(read.mean(eta, theta)), used)
+    return None
 
 
 def _check_curved(read: ReadModel) -> None:

@@ -162,7 +162,11 @@ class Linear:
 
     def look(self, v: FloatArray, theta: FloatArray) -> _Look:
         """The likelihood at a point."""
-        return _Look(self, self.problem.offset + self.problem.design.times(v, self._index), theta)
+        return _Look(self, self.predictor(v), theta)
+
+    def predictor(self, v: FloatArray) -> FloatArray:
+        """Of each row at a point."""
+        return self.problem.offset + self.problem.design.times(v, self._index)
 
     def along(self, Q: FloatArray) -> Linear:
         """Directions become columns of their own."""

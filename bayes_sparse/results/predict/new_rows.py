@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, hstack
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.trees.read import StoredFit
 
-__all__ = ["columns_at", "columns_drawn", "drawn_weights"]
+__all__ = ["columns_at", "columns_drawn", "drawn_weights", "kernel_inputs"]
 
 
 def columns_drawn(fit: StoredFit) -> IntArray:
@@ -67,12 +67,17 @@ def columns_at(fit: StoredFit, X: Any, column: IntArray, M: int | None = None) -
         return hstack([X[:, column[inside]], ones], format="csr")[:, order]
     out = np.ones((len(X), len(column)))
     if fit.basis.kernel:
-        constant = fit.constant
-        centres = constant["X"].to_numpy()
-        if "input_shift" in constant:
-            shift, scale = constant["input_shift"].to_numpy(), constant["input_scale"].to_numpy()
-            X, centres = (X - shift) / scale, (centres - shift) / scale
+        X, centres = kernel_inputs(fit, X)
         out[:, inside] = fit.basis.matrix(X, centres[column[inside]])
     else:
         out[:, inside] = fit.basis.matrix(X, None)[:, column[inside]]
     return out
+
+
+def kernel_inputs(fit: StoredFit, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """New rows and training rows as the kernels of a fit see them."""
+    constant, centres = fit.constant, fit.constant["X"].to_numpy()
+    if "input_shift" not in constant:
+        return X, centres
+    shift, scale = constant["input_shift"].to_numpy(), constant["input_scale"].to_numpy()
+    return (X - shift) / scale, (centres - shift) / scale

@@ -1,8 +1,8 @@
 """Predictions from a fitted tree: integrated over the weights, never plug-in.
 
 An evidence tree predicts from its moments: the predictor of a new row is normal, and the likelihood's mean and variance
-are averaged over it (in closed form for a normal likelihood, by Gauss-Hermite quadrature for the others). A NUTS tree
-predicts by averaging over its draws.
+are averaged over it: in closed form for a normal likelihood, by Gauss-Hermite quadrature for others, by quasi-random
+points for several classes. A NUTS tree predicts by averaging over its draws.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import xarray as xr
 from scipy.sparse import issparse
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.common.warnings import tell
-from bayes_sparse.inputs.basis import check_dense, rbf
+from bayes_sparse.inputs.basis import check_dense
 from bayes_sparse.inputs.table import features_of, vector_of
 from bayes_sparse.problem.quadrature import average_in_blocks
 from bayes_sparse.results.predict.augment import augmentation
+from bayes_sparse.results.predict.far import with_far
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
 from bayes_sparse.results.predict.own_model import predict_declared
 from bayes_sparse.results.predict.several_classes import predict_classes
@@ -28,7 +28,6 @@ from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 __all__ = ["predict"]
 
 _BLOCK = 2**21  # numbers held at once while averaging
-_FAR = 1e-3  # a row where every kept kernel is below this lies outside what the fit has seen
 
 
 def predict(
@@ -58,13 +57,15 @@ def predict(
         For a regression with an rbf basis: add one basis function on each new row, so that the sd grows away from the
         data instead of shrinking (Rasmussen & Quinonero-Candela 2005).
     random_seed : int
-        Only used for several classes, and for a `pm.Model` of your own whose likelihood's mean PyMC does not know.
+        Only used for a `pm.Model` of your own whose likelihood's mean PyMC does not know.
 
     Returns
     -------
     xarray.Dataset
         ``mean`` and ``sd`` of a new observation, parameter and noise uncertainty included; for classes ``probability``
-        (obs, class) and ``label``.
+        (obs, class) and ``label``. With an rbf basis also ``far``: rows farther from the training rows than those are
+        from each other; the fit has seen nothing there, however sure it sounds. Other bases do not vanish anywhere:
+        what they predict far away is an extrapolation, whose sd grows with it.
     """
     fit = stored(tree, "predict")
     if fit.declared:
@@ -74,7 +75,7 @@ def predict(
     if fit.likelihood.targets == "classes":
         if offset is not None:
             raise ValueError("With several classes there is no `offset`: leave it out.")
-        return predict_classes(fit, X, random_seed)
+        return predict_classes(fit, X)
     features, rows, dim = features_of(X, fit.columns)
     shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
@@ -88,23 +89,22 @@ def predict(
     if fit.likelihood.targets == "two classes":
         classes = fit.constant["class"].to_numpy()
         probability = np.stack([1 - mean, mean], axis=1)
-        return xr.Dataset(
+        found = xr.Dataset(
             {
                 "probability": ((dim, "class"), probability),
                 "label": ((dim,), classes[(mean > 0.5).astype(int)]),
             },
             coords={**coords, "class": classes},
         )
-    return xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), np.sqrt(variance))}, coords=coords)
+    else:
+        found = xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), np.sqrt(variance))}, coords=coords)
+    return with_far(found, fit, matrix, dim, mended=augment)
 
 
 def _from_moments(fit: StoredFit, X: Any, offset: FloatArray, augment: bool) -> tuple[FloatArray, FloatArray]:
     evidence, likelihood = fit.tree["evidence"].to_dataset(), fit.likelihood
     column = evidence["column"].to_numpy()
-    inside = column < evidence.sizes["basis"]
     Phi = columns_at(fit, X, column)
-    if isinstance(fit.basis, rbf) and not augment and inside.any():
-        _warn_far(Phi[:, inside])
     mean = offset + Phi @ evidence["coordinate_mean"].to_numpy()
     spread = Phi @ evidence["covariance_factor"].to_numpy()
     variance = np.einsum("ij,ij->i", spread, spread)
@@ -137,13 +137,3 @@ def _from_draws(fit: StoredFit, X: Any, offset: FloatArray) -> tuple[FloatArray,
         means.append(level.mean(axis=1))
         variances.append(np.broadcast_to(spread, level.shape).mean(axis=1) + level.var(axis=1))
     return np.concatenate(means), np.concatenate(variances)
-
-
-def _warn_far(kernels: FloatArray) -> None:
-    far = int(np.sum(kernels.max(axis=1) < _FAR))
-    if far:
-        tell(
-            f"{far} of {len(kernels)} rows lie far from every relevance vector: there the prediction falls back to the "
-            "bias, and its sd is too small; predict(..., augment=True) mends it for a regression.",
-            UserWarning,
-        )

@@ -10,17 +10,19 @@ from scipy.sparse import issparse
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.basis import check_dense
+from bayes_sparse.inputs.likelihoods import categorical
 from bayes_sparse.inputs.table import class_features_of, features_of
+from bayes_sparse.problem.class_quadrature import average_probabilities
+from bayes_sparse.results.predict.far import with_far
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
 from bayes_sparse.trees.read import StoredFit, was_sampled
 
 __all__ = ["predict_classes"]
 
-_DRAWS = 1000  # of the weights: the average is off by 3% of their spread
 _BLOCK = 2**21  # numbers held at once while averaging
 
 
-def predict_classes(fit: StoredFit, X: Any, random_seed: int) -> xr.Dataset:
+def predict_classes(fit: StoredFit, X: Any) -> xr.Dataset:
     """Probabilities (rows, class) and labels.
 
     Parameters
@@ -29,8 +31,6 @@ def predict_classes(fit: StoredFit, X: Any, random_seed: int) -> xr.Dataset:
         With several classes.
     X : array, DataFrame, dict ...
         New rows.
-    random_seed : int
-        For draws from an evidence fit.
     """
     classes, columns = fit.constant["class"].to_numpy(), fit.columns
     own = bool(columns) and isinstance(columns[0], list)
@@ -40,38 +40,61 @@ def predict_classes(fit: StoredFit, X: Any, random_seed: int) -> xr.Dataset:
         shared, rows, dim = features_of(X, columns)
         parts = [shared] * len(classes)
     features = [check_dense(part.tocsr() if issparse(part) else part, fit.basis) for part in parts]
-    column, sizes, drawn = _draws(fit, classes, random_seed)
-    starts, M = np.cumsum([0, *sizes]), sum(sizes)
-    probability = np.empty((len(rows), len(classes)))
-    for block in np.array_split(np.arange(len(rows)), max(1, len(rows) * len(drawn) * len(classes) // _BLOCK)):
-        eta = np.zeros((len(block), len(drawn), len(classes)))
-        for c, part in enumerate(features):
-            # class c's own basis functions, and its bias, which is the c-th beyond them all
-            at = np.flatnonzero(((column >= starts[c]) & (column < starts[c + 1])) | (column == M + c))
-            local = np.where(column[at] < M, column[at] - starts[c], sizes[c])
-            eta[..., c] = columns_at(fit, part[block], local, sizes[c]) @ drawn[:, at].T
-        probability[block] = fit.likelihood.moments(eta)[0].mean(axis=1)
-    return xr.Dataset(
+    moments = fit.evidence is not None and not was_sampled(fit.tree)
+    probability = (_from_moments if moments else _from_draws)(fit, features, len(rows))
+    found = xr.Dataset(
         {"probability": ((dim, "class"), probability), "label": ((dim,), classes[probability.argmax(axis=1)])},
         coords={dim: rows, "class": classes},
     )
+    return with_far(found, fit, features[0], dim)
 
 
-def _draws(fit: StoredFit, classes: Any, random_seed: int) -> tuple[IntArray, list[int], FloatArray]:
-    """Columns, the number of basis functions of each class, and draws of the columns' weights."""
-    moments = fit.evidence is not None and not was_sampled(fit.tree)
-    group = fit.tree["evidence" if moments else "posterior"].to_dataset()
-    sizes = [int(np.sum(fit.constant["of_class"].to_numpy() == label)) for label in classes]
-    if moments:
-        factor = group["covariance_factor"].to_numpy()
-        z = np.random.default_rng(random_seed).standard_normal((_DRAWS, factor.shape[1]))
-        return group["column"].to_numpy(), sizes, group["coordinate_mean"].to_numpy() + z @ factor.T
-    group = group.stack(sample=("chain", "draw"))
+def _from_moments(fit: StoredFit, features: list[Any], n: int) -> FloatArray:
+    """The predictors of a row are normal together: their mean and covariance, then the average over them."""
+    assert fit.evidence is not None
+    assert isinstance(fit.likelihood, categorical)
+    mean, factor = fit.evidence["coordinate_mean"].to_numpy(), fit.evidence["covariance_factor"].to_numpy()
+    own = _by_class(fit, fit.evidence["column"].to_numpy())
+    out = []
+    for rows in np.array_split(np.arange(n), max(1, n * len(own) * factor.shape[1] // _BLOCK)):
+        level, spread = np.zeros((len(rows), len(own))), np.zeros((len(rows), len(own), factor.shape[1]))
+        for c, (part, (at, local, M)) in enumerate(zip(features, own, strict=True)):
+            columns = columns_at(fit, part[rows], local, M)
+            level[:, c], spread[:, c] = columns @ mean[at], columns @ factor[at]
+        out.append(average_probabilities(level, spread @ spread.transpose(0, 2, 1), fit.likelihood.link))
+    return np.concatenate(out)
+
+
+def _from_draws(fit: StoredFit, features: list[Any], n: int) -> FloatArray:
+    """The average over the draws of a tree."""
+    posterior = fit.tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
     column, M = columns_drawn(fit), len(fit.vectors["w"][1])
-    drawn = np.empty((group.sizes["sample"], 0))
+    drawn = np.empty((posterior.sizes["sample"], 0))
     if len(column):
-        drawn = group["w"].transpose("sample", "basis").to_numpy()
-    if "bias" in group:
-        bias = group["bias"].transpose("sample", "class").to_numpy()
+        drawn = posterior["w"].transpose("sample", "basis").to_numpy()
+    if "bias" in posterior:
+        bias = posterior["bias"].transpose("sample", "class").to_numpy()
         drawn, column = np.concatenate([drawn, bias], axis=1), np.append(column, M + np.arange(bias.shape[1]))
-    return column, sizes, drawn
+    own = _by_class(fit, column)
+    out = []
+    for rows in np.array_split(np.arange(n), max(1, n * len(drawn) * len(own) // _BLOCK)):
+        eta = np.zeros((len(rows), len(drawn), len(own)))
+        for c, (part, (at, local, size)) in enumerate(zip(features, own, strict=True)):
+            eta[..., c] = columns_at(fit, part[rows], local, size) @ drawn[:, at].T
+        out.append(fit.likelihood.moments(eta)[0].mean(axis=1))
+    return np.concatenate(out)
+
+
+def _by_class(fit: StoredFit, column: IntArray) -> list[tuple[IntArray, IntArray, int]]:
+    """For each class: which of the columns are its own, their places among its basis functions, and how many those are.
+
+    The bias of the c-th class is the c-th beyond all basis functions, and last among its own.
+    """
+    classes = fit.constant["class"].to_numpy()
+    sizes = [int(np.sum(fit.constant["of_class"].to_numpy() == label)) for label in classes]
+    starts, M = np.cumsum([0, *sizes]), sum(sizes)
+    out = []
+    for c, size in enumerate(sizes):
+        at = np.flatnonzero(((column >= starts[c]) & (column < starts[c + 1])) | (column == M + c))
+        out.append((at, np.where(column[at] < M, column[at] - starts[c], size), size))
+    return out
