@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack
 
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size
 from bayes_sparse.inputs.frames import in_the_order_of
@@ -28,7 +28,7 @@ from bayes_sparse.inputs.table import (
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "kernel_matrix", "prepare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +61,8 @@ class Prepared:
         Weight of each observation.
     offset : array (n,)
         Known part of the predictor.
+    centres : int array (M,), optional
+        Rows that kernels sit on, where not every row has one: of rows that are the same the first.
     own : list of list of str, optional
         Columns of each class's features, where every class has features of its own: Phi then holds those of the first
         class, of the second ..., and names are "column[class]".
@@ -80,6 +82,7 @@ class Prepared:
     kept: NDArray[np.bool_]
     weights: FloatArray | None
     offset: FloatArray
+    centres: IntArray | None = None
     own: list[list[str]] | None = None
 
     @property
@@ -104,7 +107,10 @@ def prepare(
     weights: Any,
     offset: Any,
 ) -> Prepared:
-    """Read the data, decide the likelihood, expand the basis; that of each class where every class has its own."""
+    """Read the data, decide the likelihood, expand the basis; that of each class where every class has its own.
+
+    Rows of weight zero are left out of everything.
+    """
     own = isinstance(data, tuple) and len(data) == 2 and is_by_class(data[0])
     taken: dict[str, NDArray[Any]] = {}
     if own:
@@ -114,35 +120,41 @@ def prepare(
     else:
         table, taken = read_table(data, target, [name for name in (weights, offset) if isinstance(name, str)])
         tables = [table]
+    labelled, n = data[0] if isinstance(data, tuple) else data, tables[0].n
+    weights = taken[weights] if isinstance(weights, str) else in_the_order_of(labelled, weights, "`weights`")
+    offset = taken[offset] if isinstance(offset, str) else in_the_order_of(labelled, offset, "`offset`")
+    weights = None if weights is None else vector_of(weights, n, "weights", positive=True)
+    offset = np.zeros(n) if offset is None else vector_of(offset, n, "offset")
+    if weights is not None and not weights.all():
+        there = weights > 0
+        tables, weights, offset = [table.some(there) for table in tables], weights[there], offset[there]
     y, classes, chosen = _target(tables[0], likelihood)
     if own and chosen.targets != "classes":
         raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
-    labelled = data[0] if isinstance(data, tuple) else data
-    weights = taken[weights] if isinstance(weights, str) else in_the_order_of(labelled, weights, "`weights`")
-    offset = taken[offset] if isinstance(offset, str) else in_the_order_of(labelled, offset, "`offset`")
-    matrices, columns, shifts, scales, input_shifts, input_scales = zip(
-        *(_expand(table, basis) for table in tables), strict=True
-    )
+    if own and classes is not None and len(classes) < len(tables):
+        raise ValueError("All rows of one of the classes have weight 0: leave out its features too.")
+    parts = [_expand(table, basis, weights) for table in tables]
+    columns = [part.names for part in parts]
     names = columns[0]
     if own and classes is not None:
         names = [f"{name}[{label}]" for part, label in zip(columns, classes.tolist(), strict=True) for name in part]
-    n = tables[0].n
     return Prepared(
         table=tables[0],
         y=y,
         classes=classes,
         likelihood=chosen,
         basis=basis,
-        Phi=_beside(matrices),
+        Phi=_beside([part.Phi for part in parts]),
         names=names,
-        shift=_joined(shifts),
-        scale=_joined(scales),
-        input_shift=input_shifts[0],
-        input_scale=input_scales[0],
+        shift=_joined([part.shift for part in parts]),
+        scale=_joined([part.scale for part in parts]),
+        input_shift=parts[0].input_shift,
+        input_scale=parts[0].input_scale,
         kept=_kept(keep, names),
-        weights=None if weights is None else vector_of(weights, n, "weights", positive=True),
-        offset=np.zeros(n) if offset is None else vector_of(offset, n, "offset"),
-        own=list(columns) if own else None,
+        weights=weights,
+        offset=offset,
+        centres=parts[0].centres,
+        own=columns if own else None,
     )
 
 
@@ -207,29 +219,52 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
     raise ValueError(f"The target {name!r} holds {what}, which can mean several things: say likelihood={say}.")
 
 
-def _expand(
-    table: Table, basis: Basis
-) -> tuple[Features, list[str], FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
+@dataclass(frozen=True, eq=False)
+class _Expanded:
     """Basis functions, their names, and what standardises them (or the inputs of a kernel)."""
+
+    Phi: Features
+    names: list[str]
+    shift: FloatArray | None = None
+    scale: FloatArray | None = None
+    input_shift: FloatArray | None = None
+    input_scale: FloatArray | None = None
+    centres: IntArray | None = None
+
+
+def _expand(table: Table, basis: Basis, weights: FloatArray | None) -> _Expanded:
     X = check_dense(table.X, basis)
     if basis.kernel:
-        check_kernel_size(table.n, table.n)
-        shift, scale = None, None
-        if basis.standardise:
-            shift, scale = column_moments(X)
-            scale = np.where(scale > 0, scale, 1.0)
-            X = (X - shift) / scale
-        X = np.ascontiguousarray(X, dtype=float)
-        return basis.matrix(X, X), basis.names(table.columns, list(table.rows)), None, None, shift, scale
+        return _kernels(table, basis, weights)
     Phi: Any = basis.matrix(X, None)
     names = basis.names(table.columns, list(table.rows)) or [f"f{j}" for j in range(Phi.shape[1])]
-    mean, sd = column_moments(Phi) if isinstance(Phi, np.ndarray) else sparse_moments(Phi)
+    mean, sd = (column_moments if isinstance(Phi, np.ndarray) else sparse_moments)(Phi, weights)
     if basis.bias:
         check_constant(names, sd)
     if not basis.standardise:
-        return Phi, names, None, None, None, None
+        return _Expanded(Phi, names)
     # Without a bias, centring would change the model; scaling does not.
-    return Phi, names, mean if basis.bias else None, np.where(sd > 0, sd, 1.0), None, None
+    return _Expanded(Phi, names, mean if basis.bias else None, np.where(sd > 0, sd, 1.0))
+
+
+def _kernels(table: Table, basis: Basis, weights: FloatArray | None) -> _Expanded:
+    """One kernel on every row, on rows that are the same one for all: so a row twice is a row of weight two."""
+    X = np.ascontiguousarray(table.X, dtype=float)
+    shift, scale = None, None
+    if basis.standardise:
+        shift, scale = column_moments(X, weights)
+        scale = np.where(scale > 0, scale, 1.0)
+        X = (X - shift) / scale
+    first = np.sort(np.unique(np.asarray(table.X), axis=0, return_index=True)[1])
+    centres = first if len(first) < table.n else None
+    check_kernel_size(table.n, len(first))
+    names = basis.names(table.columns, list(table.rows[first]))
+    return _Expanded(kernel_matrix(basis, X, centres), names, input_shift=shift, input_scale=scale, centres=centres)
+
+
+def kernel_matrix(basis: Basis, X: FloatArray, centres: IntArray | None) -> FloatArray:
+    """Kernels at the rows of X on some of these rows; None for all of them."""
+    return np.asarray(basis.matrix(X, X if centres is None else X[centres]))
 
 
 def _kept(keep: str | Sequence[str] | None, names: list[str]) -> NDArray[np.bool_]:

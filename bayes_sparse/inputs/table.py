@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from bayes_sparse.inputs.frames import (
     refuse_masked,
     side_by_side,
 )
-from bayes_sparse.problem.sparse_design import Features
+from bayes_sparse.problem.sparse_design import Features, as_csc
 
 __all__ = [
     "Table",
@@ -73,6 +73,11 @@ class Table:
     def n(self) -> int:
         """Number of observations."""
         return len(self.rows)
+
+    def some(self, there: NDArray[np.bool_]) -> Table:
+        """The same with some of its rows."""
+        X = as_csc(self.X.tocsr()[there]) if issparse(self.X) else self.X[there]
+        return replace(self, X=X, rows=self.rows[there], y=self.y[there])
 
 
 def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tuple[Table, dict[str, NDArray[Any]]]:

@@ -77,7 +77,7 @@ def _start(path: Path) -> Point:
     """The most likely weights, or those of a weak penalty where there are none."""
     weak = path.cold(_WEAK * path.largest, 1e-6)
     problem = path.problem
-    if problem.free.sum() >= problem.design.n or problem.separates(weak.spot.eta):
+    if problem.free.sum() >= problem.count or problem.separates(weak.spot.eta):
         return weak
     likely = path.at(_TINY * path.largest, weak, 1e-6)
     return weak if problem.separates(likely.spot.eta) else likely

@@ -12,6 +12,7 @@ from scipy.linalg import lapack
 from bayes_sparse.common.types import FloatArray, IntArray, Report
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.classes import AnyProblem, ClassProblem
+from bayes_sparse.problem.design import weighted_sd
 
 __all__ = ["Ascent", "delete_useless", "iterate", "noise_scale", "without"]
 
@@ -186,8 +187,8 @@ def noise_scale(
 
 def _start(problem: AnyProblem) -> FloatArray:
     """Precisions at which the columns together spread the predictor about as much as the targets ask for."""
-    mean_square = problem.design.squares() / problem.design.n
-    spread = float(np.var(problem.y - problem.offset)) if problem.normal else 1.0
+    mean_square = problem.design.squares(problem.weights) / problem.count
+    spread = weighted_sd(problem.y - problem.offset, problem.weights) ** 2 if problem.normal else 1.0
     return np.asarray(np.maximum(mean_square, 1e-300) * problem.free.sum() / max(spread, 1e-300))
 
 

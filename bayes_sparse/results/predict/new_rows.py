@@ -69,6 +69,8 @@ def columns_at(fit: StoredFit, X: Any, column: IntArray, M: int | None = None) -
     if fit.basis.kernel:
         constant = fit.constant
         centres = constant["X"].to_numpy()
+        if "row_of_centre" in constant:  # of rows that are the same only the first has a kernel
+            centres = centres[constant["row_of_centre"].to_numpy()]
         if "input_shift" in constant:
             shift, scale = constant["input_shift"].to_numpy(), constant["input_scale"].to_numpy()
             X, centres = (X - shift) / scale, (centres - shift) / scale
