@@ -12,6 +12,7 @@ from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.l1.fixed_points import PathOutcome, PathVariables
 from bayes_sparse.inference.l1.path import Path
+from bayes_sparse.problem.canonical import likeness
 from bayes_sparse.problem.folds import fold_weights
 from bayes_sparse.problem.problem import Problem
 
@@ -98,11 +99,5 @@ class CV:
 
 
 def _held_out(problem: Problem, folds: int, seed: int) -> FloatArray:
-    """What every fold holds out of the weights; rows of equal targets by what the targets say of their columns.
-
-    That says it without a word about the order of rows or columns.
-    """
-    design, weights = problem.design, np.ones(problem.design.n) if problem.weights is None else problem.weights
-    target = weights * (problem.y - np.average(problem.y, weights=weights))
-    likeness = design.times(design.transposed_times(target), np.arange(design.width))
-    return fold_weights(problem.y, likeness, problem.weights, folds, seed)
+    """What every fold holds out of the weights, whatever the order of rows and columns."""
+    return fold_weights(problem.y, likeness(problem)[1], problem.weights, folds, seed)
