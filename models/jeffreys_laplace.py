@@ -27,6 +27,7 @@ import pytensor.tensor as pt
 from bayes_sparse.common.types import Hyper
 from bayes_sparse.inputs.named_model import Centred, bias_sd, kept_precision, named_problem, observe, standardised
 from bayes_sparse.inputs.prepare import Prepared
+from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["JeffreysLaplace"]
@@ -118,7 +119,7 @@ class JeffreysLaplace:
     def _bounds(self, data: Prepared) -> tuple[float, float]:
         if self.bounds is not None:
             return self.bounds
-        unit = 1.0 if data.likelihood.scale_free else float(np.std(data.y - data.offset))
+        unit = 1.0 if data.likelihood.scale_free else weighted_sd(data.y - data.offset, data.weights)
         low, high = _LOW / unit, _HIGH * len(data.names) / unit
         _log.info(
             "NUTS needs a proper prior: lambda is log-uniform between %.3g and %.3g; bounds=(lo, hi) chooses others.",

@@ -24,8 +24,8 @@ class Status(StrEnum):
     JUMP = (
         "jump",
         "good",
-        "No lambda on the path satisfies lambda R = N exactly: the number of weights jumps past it. The sparser side is "
-        "the answer{aside}.",
+        "No lambda on the path satisfies lambda R = N exactly: the number of weights jumps past it. The sparser side "
+        "is the answer{aside}.",
         "",
     )
     NULL = "null", "care", "No basis function pays for itself: the answer is the model without any (bias only).", ""

@@ -78,7 +78,8 @@ def fit(
     keep : str or sequence of str, optional
         Basis functions never pruned.
     weights : array or column name, optional
-        A weight of 2 counts a row twice.
+        A weight of 2 counts a row twice, in everything that is computed from the rows; one of 0 leaves it out, of the
+        tree too. Rows that are the same share one kernel, however often they are given.
     offset : array or column name, optional
         Known part of the linear predictor.
     draws, chains : int

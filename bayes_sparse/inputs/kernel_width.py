@@ -21,7 +21,7 @@ from scipy.spatial.distance import cdist
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs.basis import Basis, rbf
-from bayes_sparse.inputs.prepare import Prepared
+from bayes_sparse.inputs.prepare import Prepared, kernel_matrix
 
 __all__ = ["Rating", "WidthSearch", "choose", "limits", "provisional", "search", "wanted"]
 
@@ -98,7 +98,7 @@ def choose(
 
     def at(width: float) -> Prepared:
         basis = replace(kernel, width=width)
-        return replace(prepared, basis=basis, Phi=basis.matrix(X, X))
+        return replace(prepared, basis=basis, Phi=kernel_matrix(basis, X, prepared.centres))
 
     def quietly(width: float) -> Rating:
         with _silence():

@@ -20,6 +20,7 @@ from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, 
 from bayes_sparse.inputs.model import Centred
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.classes import ClassDesign, ClassProblem
+from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.sparse_design import make_design, sparse_moments
@@ -115,7 +116,7 @@ def scaled(distribution: Any, name: str, scale: Any, dim: str, centred: Centred)
 
 def observe(data: Prepared, eta: Any) -> None:
     """Nuisance parameters and the observed variable of a declaration, inside its model context."""
-    start = data.likelihood.start(data.y - data.offset)
+    start = data.likelihood.start(data.y - data.offset, data.weights)
     nuisance = [
         pm.LogNormal(name, np.log(value), 3.0) for name, value in zip(data.likelihood.nuisance, start, strict=True)
     ]
@@ -131,7 +132,7 @@ def observe(data: Prepared, eta: Any) -> None:
 def bias_sd(data: Prepared, wide: float | None) -> float:
     """Sd of the bias's normal prior."""
     if wide is None:
-        return data.likelihood.bias_sd(data.y - data.offset)
+        return data.likelihood.bias_sd(data.y - data.offset, data.weights)
     return np.inf if wide == np.inf else positive("bias_sd", wide)
 
 
@@ -142,9 +143,9 @@ def kept_precision(data: Prepared, sd: float) -> FloatArray:
     if data.scale is not None:
         size = np.ones(data.kept.sum())
     elif issparse(data.Phi):
-        size = sparse_moments(data.Phi[:, data.kept])[1]
+        size = sparse_moments(data.Phi[:, data.kept], data.weights)[1]
     else:
-        size = data.Phi[:, data.kept].std(axis=0)
+        size = column_moments(data.Phi[:, data.kept], data.weights)[1]
     return np.where(size > 0, size, 1.0) ** 2 / sd**2
 
 
@@ -171,7 +172,7 @@ def _dense(Phi: Any) -> FloatArray:
 
 def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
     design = make_design(data.Phi, data.shift, data.scale, extra)
-    log_start = np.log(data.likelihood.start(data.y - data.offset))
+    log_start = np.log(data.likelihood.start(data.y - data.offset, data.weights))
     pointwise = LikelihoodAtData(data.likelihood, data.y)
     return Problem(
         design=design,
@@ -297,9 +298,12 @@ def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
         stored["basis_scale"] = (("basis",), full)
     if data.basis.kernel:
         stored["X"] = ((data.table.obs_dim, "feature"), np.asarray(data.table.X, dtype=float))
+        if data.centres is not None:
+            stored["row_of_centre"] = (("centre",), data.centres)
         if data.input_shift is not None and data.input_scale is not None:
             stored["input_shift"] = (("feature",), data.input_shift)
             stored["input_scale"] = (("feature",), data.input_scale)
         if getattr(data.basis, "local", False):
-            stored["far_below"] = ((), np.asarray(bases.far_below(np.asarray(data.Phi))))
+            kernels = np.asarray(data.Phi if data.centres is None else data.Phi[data.centres])
+            stored["far_below"] = ((), np.asarray(bases.far_below(kernels)))
     return stored

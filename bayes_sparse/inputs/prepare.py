@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack
 
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size
 from bayes_sparse.inputs.likelihoods import Likelihood
@@ -19,7 +19,7 @@ from bayes_sparse.inputs.table import Table, check_constant, labels_of, plain_la
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "kernel_matrix", "prepare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,8 @@ class Prepared:
         Weight of each observation.
     offset : array (n,)
         Known part of the predictor.
+    centres : int array (M,), optional
+        Rows that kernels sit on, where not every row has one: of rows that are the same the first.
     own : list of list of str, optional
         Columns of each class's features, where every class has features of its own: Phi then holds those of the first
         class, of the second ..., and names are "column[class]".
@@ -71,6 +73,7 @@ class Prepared:
     kept: NDArray[np.bool_]
     weights: FloatArray | None
     offset: FloatArray
+    centres: IntArray | None = None
     own: list[list[str]] | None = None
 
     @property
@@ -95,8 +98,13 @@ def prepare(
     weights: Any,
     offset: Any,
 ) -> Prepared:
-    """Read the data, decide the likelihood, expand the basis; that of each class where every class has its own."""
+    """Read the data, decide the likelihood, expand the basis; that of each class where every class has its own.
+
+    Rows of weight zero are left out of everything.
+    """
     handed = read_rows(data, target, weights, offset)
+    if handed.weights is not None and not handed.weights.all():
+        handed = handed.at(np.flatnonzero(handed.weights))
     tables, own = handed.tables, handed.by_class
     if own:
         if basis.kernel:
@@ -105,9 +113,10 @@ def prepare(
     y, classes, chosen = _target(tables[0], likelihood)
     if own and chosen.targets != "classes":
         raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
-    matrices, columns, shifts, scales, input_shifts, input_scales = zip(
-        *(_expand(table, basis) for table in tables), strict=True
-    )
+    if own and classes is not None and len(classes) < len(tables):
+        raise ValueError("All rows of one of the classes have weight 0: leave out its features too.")
+    parts = [_expand(table, basis, handed.weights) for table in tables]
+    columns = [part.names for part in parts]
     names = columns[0]
     if own and classes is not None:
         names = [f"{name}[{label}]" for part, label in zip(columns, classes.tolist(), strict=True) for name in part]
@@ -117,16 +126,17 @@ def prepare(
         classes=classes,
         likelihood=chosen,
         basis=basis,
-        Phi=_beside(matrices),
+        Phi=_beside([part.Phi for part in parts]),
         names=names,
-        shift=_joined(shifts),
-        scale=_joined(scales),
-        input_shift=input_shifts[0],
-        input_scale=input_scales[0],
+        shift=_joined([part.shift for part in parts]),
+        scale=_joined([part.scale for part in parts]),
+        input_shift=parts[0].input_shift,
+        input_scale=parts[0].input_scale,
         kept=_kept(keep, names),
         weights=handed.weights,
         offset=np.zeros(handed.n) if handed.offset is None else handed.offset,
-        own=list(columns) if own else None,
+        centres=parts[0].centres,
+        own=columns if own else None,
     )
 
 
@@ -184,29 +194,52 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
     raise ValueError(f"The target {name!r} holds {what}, which can mean several things: say likelihood={say}.")
 
 
-def _expand(
-    table: Table, basis: Basis
-) -> tuple[Features, list[str], FloatArray | None, FloatArray | None, FloatArray | None, FloatArray | None]:
+@dataclass(frozen=True, eq=False)
+class _Expanded:
     """Basis functions, their names, and what standardises them (or the inputs of a kernel)."""
+
+    Phi: Features
+    names: list[str]
+    shift: FloatArray | None = None
+    scale: FloatArray | None = None
+    input_shift: FloatArray | None = None
+    input_scale: FloatArray | None = None
+    centres: IntArray | None = None
+
+
+def _expand(table: Table, basis: Basis, weights: FloatArray | None) -> _Expanded:
     X = check_dense(table.X, basis)
     if basis.kernel:
-        check_kernel_size(table.n, table.n)
-        shift, scale = None, None
-        if basis.standardise:
-            shift, scale = column_moments(X)
-            scale = np.where(scale > 0, scale, 1.0)
-            X = (X - shift) / scale
-        X = np.ascontiguousarray(X, dtype=float)
-        return basis.matrix(X, X), basis.names(table.columns, list(table.rows)), None, None, shift, scale
+        return _kernels(table, basis, weights)
     Phi: Any = basis.matrix(X, None)
     names = basis.names(table.columns, list(table.rows)) or [f"f{j}" for j in range(Phi.shape[1])]
-    mean, sd = column_moments(Phi) if isinstance(Phi, np.ndarray) else sparse_moments(Phi)
+    mean, sd = (column_moments if isinstance(Phi, np.ndarray) else sparse_moments)(Phi, weights)
     if basis.bias:
         check_constant(names, sd)
     if not basis.standardise:
-        return Phi, names, None, None, None, None
+        return _Expanded(Phi, names)
     # Without a bias, centring would change the model; scaling does not.
-    return Phi, names, mean if basis.bias else None, np.where(sd > 0, sd, 1.0), None, None
+    return _Expanded(Phi, names, mean if basis.bias else None, np.where(sd > 0, sd, 1.0))
+
+
+def _kernels(table: Table, basis: Basis, weights: FloatArray | None) -> _Expanded:
+    """One kernel on every row, on rows that are the same one for all: so a row twice is a row of weight two."""
+    X = np.ascontiguousarray(table.X, dtype=float)
+    shift, scale = None, None
+    if basis.standardise:
+        shift, scale = column_moments(X, weights)
+        scale = np.where(scale > 0, scale, 1.0)
+        X = (X - shift) / scale
+    first = np.sort(np.unique(np.asarray(table.X), axis=0, return_index=True)[1])
+    centres = first if len(first) < table.n else None
+    check_kernel_size(table.n, len(first))
+    names = basis.names(table.columns, list(table.rows[first]))
+    return _Expanded(kernel_matrix(basis, X, centres), names, input_shift=shift, input_scale=scale, centres=centres)
+
+
+def kernel_matrix(basis: Basis, X: FloatArray, centres: IntArray | None) -> FloatArray:
+    """Kernels at the rows of X on some of these rows; None for all of them."""
+    return np.asarray(basis.matrix(X, X if centres is None else X[centres]))
 
 
 def _kept(keep: str | Sequence[str] | None, names: list[str]) -> NDArray[np.bool_]:

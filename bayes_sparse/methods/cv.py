@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayes_sparse.common.checks import count, positive
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.l1.fixed_points import PathOutcome, PathVariables
 from bayes_sparse.inference.l1.path import Path
-from bayes_sparse.problem.folds import balanced_folds
+from bayes_sparse.problem.canonical import likeness
+from bayes_sparse.problem.folds import fold_weights
+from bayes_sparse.problem.problem import Problem
 
 __all__ = ["CV"]
 
@@ -31,7 +32,8 @@ class CV:
     weakest : float
         The smallest of them, as a part of the largest that leaves anything in.
     folds : int
-        Parts the rows are split into, balanced in the target.
+        Parts the rows are split into, balanced in the target. With whole `weights` of the rows the copies of a row are
+        split, as if it had been given so often; with others a row stays whole.
     rule : "best" or "one_se"
         The best lambda, or the largest one within a standard error of it.
     fold_seed : int
@@ -57,17 +59,16 @@ class CV:
     def __call__(self, path: Path, report: Report) -> PathOutcome:
         """Fit the path in every fold, and the whole at the lambda chosen."""
         problem = path.problem
-        if problem.design.n < 2 * self.folds:
-            raise ValueError(f"{problem.design.n} rows are too few for {self.folds} folds; give fewer `folds`.")
-        values, members = np.unique(problem.y, return_counts=True)
-        if len(values) == 2 and members.min() < 2:  # one class is left out of some fold's training rows
+        held = _held_out(problem, self.folds, self.fold_seed)
+        values = np.unique(problem.y)
+        # one class is left out of some fold's training rows
+        if len(values) == 2 and min(np.count_nonzero(held[:, problem.y == value].any(axis=1)) for value in values) < 2:
             raise ValueError("Only one row has one of the two targets: a fold without it cannot learn it.")
         top = path.largest
         if not top > 0:
             return PathOutcome(path.null, Status.NULL, 0, marginal=False)
         knobs = top * np.geomspace(1.0, self.weakest, self.points)
-        fold = balanced_folds(problem.y, self.folds, self.fold_seed)
-        losses = np.stack([self._fold(path, knobs, fold == k, report) for k in range(self.folds)])
+        losses = np.stack([self._fold(path, knobs, out, report) for out in held])
         mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(self.folds)
         chosen = int(np.argmin(mean))
         if self.rule == "one_se":
@@ -82,17 +83,21 @@ class CV:
         status = Status.CONVERGED if point.N else Status.NULL
         return PathOutcome(point, status, self.folds * self.points, marginal=False, found=found)
 
-    def _fold(self, path: Path, knobs: FloatArray, out: NDArray[np.bool_], report: Report) -> FloatArray:
-        """Loss an observation of the rows left out, at every knob."""
+    def _fold(self, path: Path, knobs: FloatArray, held: FloatArray, report: Report) -> FloatArray:
+        """Loss an observation of what is held out of the weights, at every knob."""
         problem = path.problem
-        weights = np.ones(len(out)) if problem.weights is None else problem.weights
-        inside = Path(replace(problem, weights=np.where(out, 0.0, weights)), path.allowed, path.columns)
-        held = np.where(out, weights, 0.0)
-        part = 1.0 - held.sum() / weights.sum()  # the penalty grows with the rows
+        weights = np.ones(len(held)) if problem.weights is None else problem.weights
+        inside = Path(replace(problem, weights=weights - held), path.allowed, path.columns)
+        part = 1.0 - held.sum() / problem.count  # the penalty grows with the rows
         point, losses = inside.null, np.empty(len(knobs))
         for i, knob in enumerate(knobs):
             point = inside.at(part * knob, point, _ROUGH)
             unweighted = replace(problem, weights=None).terms(point.spot.eta, point.theta)[0]
-            losses[i] = -float(held @ np.where(out, unweighted, 0.0)) / held.sum()
+            losses[i] = -float(held @ np.where(held > 0, unweighted, 0.0)) / held.sum()
             report(i + 1, -losses[i], point.N)
         return losses
+
+
+def _held_out(problem: Problem, folds: int, seed: int) -> FloatArray:
+    """What every fold holds out of the weights, whatever the order of rows and columns."""
+    return fold_weights(problem.y, likeness(problem)[1], problem.weights, folds, seed)

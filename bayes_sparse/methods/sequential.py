@@ -121,7 +121,7 @@ class Sequential:
         theta = np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0])
         ascent = Ascent(approximation, np.stack([theta, theta], axis=1), _FINAL)
         state = approximation.at(empty.index, empty.alpha, theta, empty)
-        for addition in range(1, min(_BOLD_ADDITIONS, problem.design.n // 4) + 1):
+        for addition in range(1, min(_BOLD_ADDITIONS, int(problem.count) // 4) + 1):
             grown = self._add(approximation, problem, state, approximation.scores(state))
             if grown is None:
                 break

@@ -245,6 +245,11 @@ class ClassProblem:
         return free
 
     @cached_property
+    def count(self) -> float:
+        """Number of observations, each as often as its weight says."""
+        return float(self.design.n if self.weights is None else self.weights.sum())
+
+    @cached_property
     def offset(self) -> FloatArray:
         """No known part of the predictors."""
         return np.zeros((self.design.n, self.design.classes))
@@ -309,7 +314,8 @@ class ClassProblem:
 
     def separates(self, eta: FloatArray) -> bool:
         """Every observation's class the most probable."""
-        return bool((eta.argmax(axis=1) == self.y).all())
+        right = eta.argmax(axis=1) == self.y
+        return bool((right if self.weights is None else right[self.weights > 0]).all())
 
 
 type AnyProblem = Problem | ClassProblem

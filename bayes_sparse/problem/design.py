@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray, IntArray
 
-__all__ = ["Design", "column_moments"]
+__all__ = ["Design", "column_moments", "weighted_sd"]
 
 _KEPT_BYTES = 48 * 2**20  # a standardised copy up to this size is kept: small beside the interpreter itself
 _BLOCK_BYTES = 2 * 2**20  # row blocks of a streamed design: about the size of a core's cache
@@ -174,19 +174,31 @@ class Design:
             yield rows, self._standardise(self._X[rows], slice(None))
 
 
-def column_moments(X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of each column, in row blocks: no temporary of the size of X."""
+def column_moments(X: NDArray[Any], weights: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each column, in row blocks: no temporary of the size of X.
+
+    With weights each row counts as often as its weight says.
+    """
     n, width = int(X.shape[0]), int(X.shape[1])
+    total = n if weights is None else float(weights.sum())
     step = max(64, _BLOCK_BYTES // (8 * max(width, 1)))
     blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
     mean, square = np.zeros(width), np.zeros(width)
     for rows in blocks:
-        mean += np.add.reduce(X[rows], axis=0, dtype=float)
-    mean /= n
+        mean += np.add.reduce(X[rows], axis=0, dtype=float) if weights is None else weights[rows] @ X[rows]
+    mean /= total
     for rows in blocks:
         centred = X[rows] - mean
-        square += np.einsum("ij,ij->j", centred, centred)
-    sd = np.sqrt(square / n)
+        if weights is None:
+            square += np.einsum("ij,ij->j", centred, centred)
+        else:
+            square += np.einsum("i,ij,ij->j", weights[rows], centred, centred)
+    sd = np.sqrt(square / total)
     # A constant column's sd is rounding error, not zero.
     sd[sd <= 1e-13 * np.maximum(np.abs(mean), 1e-300)] = 0.0
     return mean, sd
+
+
+def weighted_sd(values: FloatArray, weights: FloatArray | None) -> float:
+    """Standard deviation, with each value as often as its weight says."""
+    return float(np.sqrt(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights)))

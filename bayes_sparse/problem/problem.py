@@ -48,6 +48,9 @@ class Active(Protocol):
         """``Phi' B Phi_active``, the diagonal of ``Phi' B Phi`` and the gradient, over all columns of the design."""
 
 
+_LARGE = 2000  # columns whose cross-products are made even where there are fewer rows
+
+
 class LinearActive:
     """Columns of a design with one predictor an observation.
 
@@ -57,10 +60,14 @@ class LinearActive:
         All columns.
     index : int array (k,)
         The active ones.
+    count : float, optional
+        Number of observations, each as often as its weight says; None for the design's rows.
     """
 
-    def __init__(self, design: AnyDesign, index: IntArray) -> None:
+    def __init__(self, design: AnyDesign, index: IntArray, count: float | None = None) -> None:
         self._design, self._Phi = design, design.columns(index)
+        # As many columns as observations may have a true curvature; a weight that stands for many rows, within reason.
+        self._most = max(design.n, min(design.n if count is None else count, _LARGE))
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """``Phi w``."""
@@ -80,8 +87,7 @@ class LinearActive:
         """With the true curvature if that can be factorised, with the cut-off one otherwise."""
         if factor is None:
             factor = self.steps(alpha, terms)
-        n, k = self._Phi.shape
-        if terms[2].max(initial=0.0) <= 0 or k > n:
+        if terms[2].max(initial=0.0) <= 0 or self._Phi.shape[1] > self._most:
             return factor
         try:
             return Primal(weighted_gram(self._Phi, -terms[2]), alpha)
@@ -155,6 +161,11 @@ class Problem:
 
     predictors: ClassVar[int] = 1
 
+    @cached_property
+    def count(self) -> float:
+        """Number of observations, each as often as its weight says."""
+        return float(self.design.n if self.weights is None else self.weights.sum())
+
     def precisions(self, index: NDArray[np.intp], alpha: FloatArray, theta: FloatArray) -> FloatArray:
         """Precisions of the active columns: those given where free, those of the declaration where fixed."""
         free = self.free[index]
@@ -186,7 +197,7 @@ class Problem:
 
     def active(self, index: NDArray[np.intp]) -> LinearActive:
         """Some columns, ready for products."""
-        return LinearActive(self.design, index)
+        return LinearActive(self.design, index, self.count)
 
     def predictor(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:
         """Predictors (S, n) of many draws of some columns' weights (S, k)."""
@@ -201,8 +212,9 @@ class Problem:
         """Whether a predictor puts every observation of a two-valued target on its own side of zero."""
         if self.theta.size or not np.isin(self.y, (0.0, 1.0)).all():
             return False
-        ones = self.y == 1
-        return bool(ones.any() and not ones.all() and eta[ones].min() > 0 > eta[~ones].max())
+        there = True if self.weights is None else self.weights > 0
+        ones, zeros = (self.y == 1) & there, (self.y == 0) & there
+        return bool(ones.any() and zeros.any() and eta[ones].min() > 0 > eta[zeros].max())
 
     def noise(self, theta: FloatArray) -> FloatArray:
         """Sd of a normal likelihood."""

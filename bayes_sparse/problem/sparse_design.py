@@ -48,10 +48,11 @@ def as_csc(X: Any) -> csc_array[np.float64]:
     return out.astype(np.float64, copy=False)
 
 
-def sparse_moments(X: csc_array[np.float64]) -> tuple[FloatArray, FloatArray]:
+def sparse_moments(X: csc_array[np.float64], weights: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of each column, as `design.column_moments`."""
-    mean = _sums(X, X.data) / X.shape[0]
-    sd = np.sqrt(_power(X, mean) / X.shape[0])
+    total = X.shape[0] if weights is None else float(weights.sum())
+    mean = _sums(X, X.data if weights is None else weights[X.indices] * X.data) / total
+    sd = np.sqrt(_power(X, mean, weights) / total)
     sd[sd <= 1e-13 * np.maximum(np.abs(mean), 1e-300)] = 0.0  # a constant column's sd is rounding error, not zero
     return mean, sd
 
@@ -234,7 +235,11 @@ def _sums(X: csc_array[np.float64], values: FloatArray) -> FloatArray:
     return out
 
 
-def _power(X: csc_array[np.float64], shift: FloatArray) -> FloatArray:
+def _power(X: csc_array[np.float64], shift: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     """Sum of squared distances from ``shift`` over each column; the entries that are not stored are exact."""
     counts = np.diff(X.indptr)
-    return _sums(X, (X.data - np.repeat(shift, counts)) ** 2) + (X.shape[0] - counts) * shift**2
+    squares = (X.data - np.repeat(shift, counts)) ** 2
+    if weights is None:
+        return _sums(X, squares) + (X.shape[0] - counts) * shift**2
+    own = weights[X.indices]
+    return _sums(X, own * squares) + (weights.sum() - _sums(X, own)) * shift**2

@@ -102,19 +102,6 @@ def test_probabilities_sum_to_one_and_survive_a_file(method, seed, tmp_path_fact
 
 
 @pytest.mark.parametrize("method", METHODS)
-@given(seed=seeds)
-@few
-def test_a_weight_of_two_is_a_row_twice(method, seed):
-    X, y = data(seed, n=40)
-    bare = bs.basis.linear(bias=False, standardise=False)  # moments of columns do not know the weights
-    weights = np.random.default_rng(seed).integers(1, 4, len(X))
-    a = fitted(method, X, y, basis=bare, weights=weights)
-    b = fitted(method, np.repeat(X, weights, axis=0), np.repeat(y, weights), basis=bare)
-    # the search begins at another point, because columns have other lengths a row
-    assert_allclose(a["evidence"]["log_evidence"], b["evidence"]["log_evidence"], atol=0.01)
-
-
-@pytest.mark.parametrize("method", METHODS)
 @given(seed=seeds, kind=st.sampled_from(["separable", "wide", "collinear", "rare"]))
 @examples(8)
 def test_hard_data_end_in_a_known_status(method, seed, kind):

@@ -203,22 +203,6 @@ def test_the_unit_of_the_target_does_not_matter(method, seed, factor):
 @every_method
 @every_likelihood
 @few
-@given(seed=seeds)
-def test_a_weight_of_two_is_the_row_twice(method, likelihood, seed):
-    """Columns are not standardised: their spread knows nothing of weights. Folds do not either."""
-    if method == "cv":
-        return
-    X, y = data(likelihood, seed)
-    twice = np.random.default_rng(seed).random(len(y)) < 0.3
-    rows = np.append(np.arange(len(y)), np.flatnonzero(twice))
-    bare = bs.basis.linear(standardise=False)
-    one = fit(X[rows], y[rows], method, likelihood, basis=bare)
-    same(one, fit(X, y, method, likelihood, weights=1.0 + twice, basis=bare), method)
-
-
-@every_method
-@every_likelihood
-@few
 @given(seed=seeds, standardise=st.booleans())
 def test_sparse_features_are_features(method, likelihood, seed, standardise):
     X, y = data(likelihood, seed)

@@ -18,8 +18,9 @@ TARGETS = {
 }
 
 
-def standardised(X):
-    return (X - X.mean(axis=0)) / X.std(axis=0)
+def standardised(X, weights=None):
+    centred = X - np.average(X, axis=0, weights=weights)
+    return centred / np.sqrt(np.average(centred**2, axis=0, weights=weights))
 
 
 def log_density(likelihood, y, eta, nuisance):

@@ -8,16 +8,16 @@ from sklearn.linear_model import Lasso
 import bayes_sparse as bs
 from bayes_sparse.methods import CV
 from bayes_sparse.methods import cv as module
-from bayes_sparse.problem.folds import balanced_folds
+from bayes_sparse.problem.folds import balanced_folds, fold_weights
 from tests.support import fit_path as fit
 
-from .l1_by_hand import TARGETS, N, X, Z, assert_minimum, log_density, nuisance_of, predictor
+from .l1_by_hand import TARGETS, N, X, Z, assert_minimum, log_density, nuisance_of, predictor, standardised
 
 every_likelihood = pytest.mark.parametrize("likelihood", TARGETS)
 BARE = bs.basis.linear(standardise=False)
 
 
-def fitted(likelihood, y, rows, penalty, weights):
+def fitted(likelihood, y, Z, rows, penalty, weights):
     """Predictor of all rows and nuisance parameters, from some rows; by scikit-learn where it has the model."""
     if likelihood == "normal":
         total = weights[rows].sum()
@@ -44,7 +44,11 @@ PLAIN, WEIGHTS = np.ones(N), np.linspace(0.5, 2.0, N)
 def test_every_loss_by_hand(likelihood, weights, monkeypatch):
     """A penalty is in units of the whole: a fold's share of the weight is taken off it."""
     y, settings = TARGETS[likelihood], {"points": 4, "weakest": 0.01, "folds": 3, "fold_seed": 3}
-    fold = balanced_folds(y.astype(float), CV(**settings).folds, CV(**settings).fold_seed)
+    Z = standardised(X, weights)
+    likeness = Z @ (Z.T @ (weights * (y - np.average(y, weights=weights))))
+    held = fold_weights(y.astype(float), likeness, weights, CV(**settings).folds, CV(**settings).fold_seed)
+    fold = held.argmax(axis=0)
+    assert_array_equal(held.sum(axis=0), weights)
     settings |= {"weights": None if np.all(weights == 1) else weights, "likelihood": likelihood, "method": "cv"}
     rough = fit((X, y), **settings)["evidence"]
     monkeypatch.setattr(module, "_ROUGH", 1e-9)
@@ -56,7 +60,7 @@ def test_every_loss_by_hand(likelihood, weights, monkeypatch):
         rows, out = fold != k, fold == k
         for i, whole in enumerate(penalty):
             share = weights[rows].sum() / weights.sum()
-            eta, nuisance = fitted(likelihood, y, rows, share * whole, weights)
+            eta, nuisance = fitted(likelihood, y, Z, rows, share * whole, weights)
             losses[k, i] = -np.average(log_density(likelihood, y, eta, nuisance)[out], weights=weights[out])
     assert_allclose(evidence["cv_loss"], losses.mean(axis=0), rtol=1e-7)
     assert_allclose(evidence["cv_se"], losses.std(axis=0, ddof=1) / np.sqrt(3), rtol=1e-5)

@@ -48,6 +48,8 @@ def test_slope_and_curvature_of_the_smoothed_criterion(likelihood):
     of._drop(np.zeros(9, dtype=bool))
     nuisance, priced = np.exp(of.theta), np.arange(9)[of.priced]
 
+    Z = standardised(X, KNOWN["weights"])
+
     def criterion(v):
         return smoothed(likelihood, y, Z, v[:-1], v[-1], nuisance, unit, priced, **KNOWN)
 

@@ -12,7 +12,19 @@ import bayes_sparse as bs
 from bayes_sparse.common import progress
 from tests.support import fit_path as fit
 
-from .l1_by_hand import TARGETS, N, P, X, Z, assert_minimum, log_density, nuisance_of, predictor, score
+from .l1_by_hand import (
+    TARGETS,
+    N,
+    P,
+    X,
+    Z,
+    assert_minimum,
+    log_density,
+    nuisance_of,
+    predictor,
+    score,
+    standardised,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -163,7 +175,7 @@ def test_an_offset_and_weights(likelihood):
     y, offset = TARGETS[likelihood], 0.3 * np.sin(np.arange(N))
     weights = np.linspace(0.5, 2.0, N)
     evidence = fit((X, y), likelihood=likelihood, offset=offset, weights=weights)["evidence"]
-    assert_minimum(evidence, likelihood, y, offset=offset, weights=weights)
+    assert_minimum(evidence, likelihood, y, Z=standardised(X, weights), offset=offset, weights=weights)
     whole = 1 + np.arange(N) % 3
     settings = {"likelihood": likelihood, "basis": BARE}
     counted = fit((X, y), weights=whole, offset=offset, **settings)["evidence"]

@@ -47,25 +47,32 @@ def log_likelihood(likelihood, y, eta, nuisance):
     return stats.nbinom.logpmf(y, nuisance, nuisance / (nuisance + np.exp(eta)))
 
 
-def start(likelihood, y, offset):
+def moments(values, weights):
+    """Mean and variance of columns, each row as often as its weight says."""
+    mean = np.average(values, axis=0, weights=weights)
+    return mean, np.average((values - mean) ** 2, axis=0, weights=weights)
+
+
+def start(likelihood, y, offset, weights):
     """Where the wide log-normal prior of a nuisance parameter has its median."""
-    rest = y - offset
+    mean, variance = moments(y - offset, weights)
     if likelihood == "normal":
-        return rest.std()
-    return np.clip(rest.mean() ** 2 / max(rest.var() - rest.mean(), 1e-12), 0.1, 100.0)
+        return np.sqrt(variance)
+    return np.clip(mean**2 / max(variance - mean, 1e-12), 0.1, 100.0)
 
 
 def by_hand(likelihood, point, priced, kept, given, bounds, sd):
     """Log density of the declaration at a point of the scale of each variable; log lambda has a flat one."""
     log_lambda, w, bias, log_nuisance = point
     y, lam = TARGETS[likelihood], np.exp(log_lambda)
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
     offset, weights = given.get("offset", np.zeros(N)), given.get("weights", np.ones(N))
+    mean, variance = moments(X, weights)
+    Z = (X - mean) / np.sqrt(variance)
     total = -np.log(np.log(bounds[1] / bounds[0]))
     total += stats.laplace.logpdf(w[priced], 0.0, 1 / lam).sum() + stats.norm.logpdf(w[kept], 0.0, sd).sum()
     total += stats.norm.logpdf(bias, 0.0, sd)
     if likelihood in ("normal", "negative_binomial"):
-        total += stats.norm.logpdf(log_nuisance, np.log(start(likelihood, y, offset)), 3.0)
+        total += stats.norm.logpdf(log_nuisance, np.log(start(likelihood, y, offset, weights)), 3.0)
     return total + weights @ log_likelihood(likelihood, y, offset + Z @ w + bias, np.exp(log_nuisance))
 
 

@@ -109,7 +109,7 @@ class EvidenceFamily:
         for objective in objectives:
             approximation = approximate(problem, objective, method.approximation)
             outcome = method(problem, approximation, report)
-            if _used(outcome.state) <= _GREEDY * problem.design.n:
+            if _used(outcome.state) <= _GREEDY * problem.count:
                 break
         selected, fitted, state = outcome.state, approximation, outcome.state
         if method.reestimate:
@@ -129,7 +129,7 @@ class EvidenceFamily:
         if not outcome.converged:
             return Status.MAX_ITERATIONS
         at_floor = bool(np.any(state.theta <= problem.theta_bounds[:, 0] + 1e-6))
-        if at_floor or (problem.normal and state.theta.size and state.gamma.sum() > 0.9 * problem.design.n):
+        if at_floor or (problem.normal and state.theta.size and state.gamma.sum() > 0.9 * problem.count):
             return Status.NOISE_COLLAPSED
         if not (state.index < problem.design.M).any():
             return Status.NULL
@@ -137,8 +137,8 @@ class EvidenceFamily:
 
     def warn(self, task: Task, end: Maximised, status: Status) -> None:
         """What the word means, or that the fit uses up the data."""
-        used, n = end.used, task.labelled.searched.design.n
-        who, aside = f"The method {registry.name_of(task.method)!r}", f" with {used:.0f} of {n} degrees of freedom"
+        used, n = end.used, task.labelled.searched.count
+        who, aside = f"The method {registry.name_of(task.method)!r}", f" with {used:.0f} of {n:g} degrees of freedom"
         if status is Status.MAX_ITERATIONS:
             aside = f" (objective {end.outcome.state.objective:.4g})"
         if status is not Status.CONVERGED:
@@ -238,11 +238,11 @@ def prices(smoothness: str | float, labelled: LabelledProblem, *, flat: bool) ->
     return [float(smoothness)]
 
 
-def uses_up(used: float, n: int, cure: str) -> str:
+def uses_up(used: float, n: float, cure: str) -> str:
     """The sentence for a fit that leaves too little of the data to judge itself by."""
     return (
-        f"The fit uses up the data: {used:.0f} degrees of freedom for {n} observations; its intervals are too narrow; "
-        f"{cure}."
+        f"The fit uses up the data: {used:.0f} degrees of freedom for {n:g} observations; its intervals are too "
+        f"narrow; {cure}."
     )
 
 

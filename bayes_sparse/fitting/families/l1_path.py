@@ -179,9 +179,9 @@ def _message(task: Task, outcome: PathOutcome, status: Status) -> str | None:
             "The likelihood is not log-concave: this is a solution, but the path may have other branches and other "
             "solutions that were not looked for."
         )
-    if point.N + len(point.theta) >= problem.design.n:
+    if point.N + len(point.theta) >= problem.count:
         return (
-            f"The fit uses up the data: {point.N} weights for {problem.design.n} observations; its intervals mean "
+            f"The fit uses up the data: {point.N} weights for {problem.count:g} observations; its intervals mean "
             "nothing; give a larger `lam`."
         )
     return None

@@ -98,7 +98,7 @@ class OneStepFamily:
             return Status.MAX_ITERATIONS
         # The noise comes from a ridge, which keeps it from the floor itself.
         near_floor = bool(np.any(outcome.quadratic.theta <= surface.theta_bounds[:, 0] + _NEAR_FLOOR))
-        if near_floor or (surface.theta.size and end.used > 0.9 * surface.n):
+        if near_floor or (surface.theta.size and end.used > 0.9 * surface.count):
             return Status.NOISE_COLLAPSED
         fixed = labelled.order[surface.d :]
         if surface.d and not outcome.kept.any() and not (fixed < labelled.M).any():
@@ -120,11 +120,11 @@ class OneStepFamily:
                 "kept depends on the one chosen by `expansion`."
             )
         cures = {Status.MAX_ITERATIONS: "try another `expansion`", Status.NOISE_COLLAPSED: _CURE}
-        aside = f" with {used:.0f} of {surface.n} degrees of freedom" if status is Status.NOISE_COLLAPSED else ""
+        aside = f" with {used:.0f} of {surface.count:g} degrees of freedom" if status is Status.NOISE_COLLAPSED else ""
         if status is not Status.CONVERGED:
             tell(status.sentence(who="The search for a mode", aside=aside, cure=cures.get(status)))
-        elif used > 0.5 * surface.n:
-            tell(uses_up(used, surface.n, _CURE))
+        elif used > 0.5 * surface.count:
+            tell(uses_up(used, surface.count, _CURE))
         elif abs(outcome.log_evidence - outcome.log_evidence_mode) > _ASTRAY:
             tell(_astray(task, end))
 

@@ -54,7 +54,7 @@ class Exact:
         self._t = problem.y - problem.offset
         self._weights, self._constant = _row_weights(problem)
         weighted = self._weigh(self._t)
-        self.count: float = float(design.n if problem.weights is None else problem.weights.sum())
+        self.count: float = problem.count
         self._moment = design.transposed_times(weighted)
         self._power = float(weighted @ self._t)
         self._known: dict[int, int] = {}

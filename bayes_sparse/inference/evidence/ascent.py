@@ -13,6 +13,7 @@ from bayes_sparse.common.types import FloatArray, IntArray, Report
 from bayes_sparse.inference.evidence.exchanges import column_worth
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.classes import AnyProblem, ClassProblem
+from bayes_sparse.problem.design import weighted_sd
 
 __all__ = ["Ascent", "delete_phantoms", "delete_useless", "iterate", "noise_scale", "without"]
 
@@ -224,8 +225,8 @@ def noise_scale(
 
 def _start(problem: AnyProblem) -> FloatArray:
     """Precisions at which the columns together spread the predictor about as much as the targets ask for."""
-    mean_square = problem.design.squares() / problem.design.n
-    spread = float(np.var(problem.y - problem.offset)) if problem.normal else 1.0
+    mean_square = problem.design.squares(problem.weights) / problem.count
+    spread = weighted_sd(problem.y - problem.offset, problem.weights) ** 2 if problem.normal else 1.0
     return np.asarray(np.maximum(mean_square, 1e-300) * problem.free.sum() / max(spread, 1e-300))
 
 

@@ -75,8 +75,7 @@ def theta_curvature(problem: Problem, eta: FloatArray, theta: FloatArray) -> tup
     bend, t = np.maximum(-problem.terms(eta, theta)[2], 0.0), theta.size
     if problem.normal and t and problem.log_prior is None:
         slope = problem.terms(eta, theta)[1]
-        total = problem.design.n if problem.weights is None else float(problem.weights.sum())
-        return bend, 2.0 * slope[:, None], np.array([[2.0 * total]])
+        return bend, 2.0 * slope[:, None], np.array([[2.0 * problem.count]])
     mixed, own = np.empty((len(eta), t)), np.empty((t, t))
     steps = _STEP * np.eye(t)
     for i in range(t):

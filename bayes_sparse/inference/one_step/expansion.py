@@ -222,7 +222,7 @@ def _projected(surface: Linear) -> tuple[FloatArray, FloatArray, float, float]:
         S,
         r[:d] - link[:, :d].T @ r[d:],
         float(t @ (weights * t) - r[d:] @ link[:, d]),
-        float(weights.sum()) - surface.q,
+        surface.count - surface.q,
     )
 
 

@@ -59,14 +59,14 @@ class Likelihood(Protocol):
     def draw(self) -> Any:
         """``draw(eta, rng, *nuisance)`` gives new observations."""
 
-    def start(self, y: FloatArray) -> FloatArray:
-        """Where the search over nuisance parameters starts."""
+    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        """Where the search over nuisance parameters starts; each target counts as often as its weight says."""
 
     def bounds(self, log_start: FloatArray) -> FloatArray:
         """Box (k, 2) that the logs of the nuisance parameters stay in."""
 
-    def bias_sd(self, y: FloatArray) -> float:
-        """Sd of the wide prior on the bias."""
+    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
+        """Sd of the wide prior on the bias; each target counts as often as its weight says."""
 
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""

@@ -31,7 +31,7 @@ class bernoulli:
         """PyMC distribution and its arguments."""
         return pm.Bernoulli, {"logit_p": eta}
 
-    def start(self, y: FloatArray) -> FloatArray:
+    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """No nuisance parameters."""
         return np.empty(0)
 
@@ -39,7 +39,7 @@ class bernoulli:
         """No nuisance parameters."""
         return np.empty((0, 2))
 
-    def bias_sd(self, y: FloatArray) -> float:
+    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Sd of the wide prior on the bias, in logits."""
         return 10.0
 

@@ -39,7 +39,7 @@ class categorical:
         """PyMC distribution and its arguments."""
         return pm.Categorical, {"logit_p": eta}
 
-    def start(self, y: FloatArray) -> FloatArray:
+    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """No nuisance parameters."""
         return np.empty(0)
 
@@ -47,7 +47,7 @@ class categorical:
         """No nuisance parameters."""
         return np.empty((0, 2))
 
-    def bias_sd(self, y: FloatArray) -> float:
+    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Sd of the wide prior on each class's bias, in logits."""
         return 10.0
 

@@ -12,6 +12,7 @@ import pytensor.tensor as pt
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets, by_draws, rate
 from bayes_sparse.inputs.likelihoods.poisson import poisson
+from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["negative_binomial"]
@@ -32,16 +33,16 @@ class negative_binomial:
         """PyMC distribution and its arguments."""
         return pm.NegativeBinomial, {"mu": pt.exp(eta), "alpha": dispersion}
 
-    def start(self, y: FloatArray) -> FloatArray:
+    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """Dispersion by the method of moments, within reason."""
-        mean, variance = float(np.mean(y)), float(np.var(y))
+        mean, variance = float(np.average(y, weights=weights)), weighted_sd(y, weights) ** 2
         return np.array([np.clip(mean**2 / max(variance - mean, 1e-12), 0.1, 100.0)])
 
     def bounds(self, log_start: FloatArray) -> FloatArray:
         """Box of the log dispersion: counts so little over-dispersed are Poisson's, beyond it rounding errors speak."""
         return np.stack([log_start - REACH, np.minimum(log_start + REACH, float(np.log(1e5)))], axis=1)
 
-    def bias_sd(self, y: FloatArray) -> float:
+    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Sd of the wide prior on the bias, in logs."""
         return 10.0
 

@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets
+from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["normal"]
@@ -35,17 +36,17 @@ class normal:
         """PyMC distribution and its arguments."""
         return pm.Normal, {"mu": eta, "sigma": sigma}
 
-    def start(self, y: FloatArray) -> FloatArray:
+    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """Where the search over nuisance parameters starts."""
-        return np.array([np.std(y)])
+        return np.array([weighted_sd(y, weights)])
 
     def bounds(self, log_start: FloatArray) -> FloatArray:
         """Box of the log noise: below a millionth of the spread of the targets it has collapsed."""
         return np.stack([log_start + np.log(1e-6), log_start + REACH], axis=1)
 
-    def bias_sd(self, y: FloatArray) -> float:
+    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Sd of the wide prior on the bias: ten times the size of the targets."""
-        return 10.0 * float(np.sqrt(np.mean(y**2)))
+        return 10.0 * float(np.sqrt(np.average(y**2, weights=weights)))
 
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""

@@ -35,7 +35,7 @@ class poisson:
         """PyMC distribution and its arguments."""
         return pm.Poisson, {"mu": pt.exp(eta)}
 
-    def start(self, y: FloatArray) -> FloatArray:
+    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """No nuisance parameters."""
         return np.empty(0)
 
@@ -43,7 +43,7 @@ class poisson:
         """No nuisance parameters."""
         return np.empty((0, 2))
 
-    def bias_sd(self, y: FloatArray) -> float:
+    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Sd of the wide prior on the bias, in logs."""
         return 10.0
 

@@ -10,6 +10,7 @@ import pymc as pm
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets, by_draws
+from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["student_t"]
@@ -41,18 +42,19 @@ class student_t:
         """PyMC distribution and its arguments."""
         return pm.StudentT, {"nu": np.float64(self.nu), "mu": eta, "sigma": sigma}  # PyTensor rounds a plain float
 
-    def start(self, y: FloatArray) -> FloatArray:
+    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """Spread of the targets by their quartiles, which outliers do not move."""
-        low, high = np.percentile(y, [25, 75])
-        return np.array([(high - low) / 1.349 or np.std(y)])
+        low, high = _quantiles(y, [0.25, 0.75], weights)
+        return np.array([(high - low) / 1.349 or weighted_sd(y, weights)])
 
     def bounds(self, log_start: FloatArray) -> FloatArray:
         """Box of the log noise: below a millionth of the spread of the targets it has collapsed."""
         return np.stack([log_start + np.log(1e-6), log_start + REACH], axis=1)
 
-    def bias_sd(self, y: FloatArray) -> float:
+    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Sd of the wide prior on the bias."""
-        return 10.0 * float(np.sqrt(np.median(y**2)) or np.sqrt(np.mean(y**2)))
+        middle = _quantiles(y**2, [0.5], weights)[0]
+        return 10.0 * float(np.sqrt(middle or np.average(y**2, weights=weights)))
 
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
@@ -74,3 +76,9 @@ class student_t:
     def draw(self, eta: FloatArray, rng: np.random.Generator, sigma: FloatArray) -> FloatArray:
         """New observations (S, n) at predictors (S, n) and scales (S, 1)."""
         return np.asarray(eta + sigma * rng.standard_t(self.nu, eta.shape))
+
+
+def _quantiles(values: FloatArray, at: list[float], weights: FloatArray | None) -> FloatArray:
+    """Quantiles that are among the values, with each as often as its weight says."""
+    counted = np.ones(len(values)) if weights is None else weights
+    return np.quantile(values, at, weights=counted, method="inverted_cdf")

@@ -61,6 +61,11 @@ class GeneralSurface:
     weights: FloatArray | None = None
     Q: FloatArray | None = None
 
+    @property
+    def count(self) -> float:
+        """Number of observations, each as often as the weight of its row says."""
+        return float(self.n if self.weights is None else self.n * self.weights.mean())
+
     def start(self) -> FloatArray:
         """Where a search over v begins: nearer to zero than `begin` where the likelihood is not finite there."""
         v = self.begin if self.Q is None else np.linalg.lstsq(self._rows.T, self.begin)[0]
@@ -73,7 +78,7 @@ class GeneralSurface:
     def unit(self, theta: FloatArray) -> float:
         """Mean curvature of one observation along one free weight at the start, negative ones taken as positive."""
         H = self.look(self.start(), theta).steps()
-        return float(np.trace(H[: self.d, : self.d])) / (self.n * max(self.d, 1)) or 1.0
+        return float(np.trace(H[: self.d, : self.d])) / (self.count * max(self.d, 1)) or 1.0
 
     def look(self, v: FloatArray, theta: FloatArray) -> _Look:
         """The likelihood at a point; the Hessian only when it is asked for."""

@@ -69,6 +69,11 @@ class Softmax:
         return self.design.n
 
     @property
+    def count(self) -> float:
+        """Observations, each as often as its weight says."""
+        return float(self.n if self.weights is None else self.weights.sum())
+
+    @property
     def theta(self) -> FloatArray:
         """No nuisance parameters."""
         return np.empty(0)
@@ -95,8 +100,7 @@ class Softmax:
         if self.mean_square is not None:
             return self.mean_square
         M = self.design.M
-        count = self.n if self.weights is None else float(self.weights.sum())
-        return float(self.design.squares(self.weights)[:M].sum()) / (count * max(M, 1))
+        return float(self.design.squares(self.weights)[:M].sum()) / (self.count * max(M, 1))
 
     def look(self, v: FloatArray, theta: FloatArray) -> _Look:
         """The likelihood at a point."""
@@ -211,4 +215,5 @@ class _Look:
     @property
     def separates(self) -> bool:
         """Every observation's class the most probable."""
-        return bool((self._log_p.argmax(axis=1) == self._surface.y).all())
+        right, weights = self._log_p.argmax(axis=1) == self._surface.y, self._surface.weights
+        return bool((right if weights is None else right[weights > 0]).all())

@@ -59,6 +59,10 @@ class Surface(Protocol):
         """Number of observations."""
 
     @property
+    def count(self) -> float:
+        """The same, each as often as its weight says."""
+
+    @property
     def weights(self) -> FloatArray | None:
         """How often each row counts, None for once."""
 
@@ -113,6 +117,7 @@ class Linear:
         self.d = int(problem.free.sum())
         self.q, self.n = problem.design.width - self.d, problem.design.n
         self.theta, self.theta_bounds, self.weights = problem.theta, problem.theta_bounds, problem.weights
+        self.count = problem.count
         self._index = np.arange(problem.design.width)
 
     @classmethod
@@ -146,10 +151,8 @@ class Linear:
     def mean_square(self) -> float:
         """Mean squared free column, each row as often as it counts."""
         if self._mean_square is None:
-            weights = self.problem.weights
-            count = self.n if weights is None else float(weights.sum())
-            squares = self.problem.design.squares(weights)[: self.d]
-            self._mean_square = float(squares.sum()) / (count * max(self.d, 1))
+            squares = self.problem.design.squares(self.weights)[: self.d]
+            self._mean_square = float(squares.sum()) / (self.count * max(self.d, 1))
         return self._mean_square
 
     def _curvature_scale(self, theta: FloatArray) -> float:

@@ -160,7 +160,8 @@ def plot_curve(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     ax.plot(grid, mean, color=BLUE, lw=2, label="mean")
     if vectors:
         label = f"{int(kept.sum())} relevance vectors"
-        ax.plot(x[kept], y[kept], "o", mfc="none", mec=ORANGE, ms=10, mew=2, label=label)
+        rows = constant["row_of_centre"].to_numpy() if "row_of_centre" in constant else np.arange(len(x))
+        ax.plot(x[rows[kept]], y[rows[kept]], "o", mfc="none", mec=ORANGE, ms=10, mew=2, label=label)
     ax.set_xlabel(str(constant["feature"].to_numpy()[0]))
     ax.set_ylabel(str(observed.name))
     ax.legend(frameon=False)

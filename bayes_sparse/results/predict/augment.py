@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.basis import rbf
+from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.trees.read import StoredFit
 
 __all__ = ["augmentation"]
@@ -51,5 +52,5 @@ def augmentation(
     s = np.maximum(beta * (weights @ added**2) - np.einsum("ij,ij->j", explained, explained), 0.0)
     q = beta * ((weights * (y - offset - fitted)) @ added)
     e = 1.0 - np.einsum("ij,ji->j", explained, new @ factor)
-    alpha = 1.0 / max(float(np.var(fitted)), 1.0 / beta)
+    alpha = 1.0 / max(weighted_sd(fitted, weights) ** 2, 1.0 / beta)
     return e * q / (alpha + s), e**2 / (alpha + s)

@@ -67,7 +67,9 @@ def columns_at(fit: StoredFit, X: Any, column: IntArray, M: int | None = None) -
         return hstack([X[:, column[inside]], ones], format="csr")[:, order]
     out = np.ones((len(X), len(column)))
     if fit.basis.kernel:
-        X, centres = kernel_inputs(fit, X)
+        X, rows = kernel_inputs(fit, X)
+        # Of rows that are the same only the first has a kernel.
+        centres = rows[fit.constant["row_of_centre"].to_numpy()] if "row_of_centre" in fit.constant else rows
         out[:, inside] = fit.basis.matrix(X, centres[column[inside]])
     else:
         out[:, inside] = fit.basis.matrix(X, None)[:, column[inside]]
