@@ -25,7 +25,7 @@ from bayes_sparse.inputs.pm_model.declared import (
     declared_settings,
     set_data,
 )
-from bayes_sparse.inputs.prepare import Prepared, prepare
+from bayes_sparse.inputs.prepare import Prepared, check_reach, prepare
 from bayes_sparse.problem.duplicate_columns import duplicate_columns, in_words
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.write import own_model_tree, sampled_tree
@@ -154,7 +154,9 @@ def reading_of(model: Model, handed: Handed, hyper: Hyper | None = None, *, any_
         _check_own(handed)
         set_data(model.model, handed.data)
         return OwnReading(model, handed.weights, hyper, any_surface)
-    return named_reading(model, handed, bases.resolve(handed.basis))
+    reading = named_reading(model, handed, bases.resolve(handed.basis))
+    check_reach(reading.prepared)
+    return reading
 
 
 def named_reading(model: Model, handed: Handed, basis: bases.Basis) -> NamedReading:

@@ -15,11 +15,11 @@ from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.rows import read_rows
-from bayes_sparse.inputs.table import Table, check_constant, labels_of, plain_labels
+from bayes_sparse.inputs.table import Table, check_constant, check_size, labels_of, plain_labels
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
 
-__all__ = ["Prepared", "kernel_matrix", "prepare"]
+__all__ = ["Prepared", "check_reach", "kernel_matrix", "prepare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +169,7 @@ def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDA
     if y.dtype.kind not in "fiub":
         raise ValueError(f"The target {name!r} holds labels, which the likelihood {chosen.name!r} cannot take.")
     numbers = y.astype(float)
+    check_size(numbers[:, None], [name], "target", squared=False)
     wrong = chosen.wrong(numbers)
     if wrong:
         raise ValueError(f"The likelihood {chosen.name!r} takes {wrong}; the target {name!r} holds other values.")
@@ -209,10 +210,12 @@ class _Expanded:
 
 def _expand(table: Table, basis: Basis, weights: FloatArray | None) -> _Expanded:
     X = check_dense(table.X, basis)
+    check_size(X, table.columns, "column", squared=True)
     if basis.kernel:
         return _kernels(table, basis, weights)
     Phi: Any = basis.matrix(X, None)
     names = basis.names(table.columns, list(table.rows)) or [f"f{j}" for j in range(Phi.shape[1])]
+    check_size(Phi, names, "basis function", squared=basis.standardise)
     mean, sd = (column_moments if isinstance(Phi, np.ndarray) else sparse_moments)(Phi, weights)
     if basis.bias:
         check_constant(names, sd)
@@ -235,6 +238,24 @@ def _kernels(table: Table, basis: Basis, weights: FloatArray | None) -> _Expande
     check_kernel_size(table.n, len(first))
     names = basis.names(table.columns, list(table.rows[first]))
     return _Expanded(kernel_matrix(basis, X, centres), names, input_shift=shift, input_scale=scale, centres=centres)
+
+
+def check_reach(data: Prepared) -> None:
+    """Refuse kernels that tell nothing of one row to another: too large, or of no use at their width."""
+    if not data.basis.kernel:
+        return
+    check_size(data.Phi, data.names, "kernel", squared=False)
+    values = np.asarray(data.Phi)
+    if len(data.names) > 1 and np.ptp(values) == 0:
+        raise ValueError(
+            "The kernels are the same at all rows, which lie too close together to be told apart: standardise=True "
+            "gives the features sd 1, or give a smaller width."
+        )
+    if len(data.names) > 1 and np.count_nonzero(values) == len(values):
+        raise ValueError(
+            "No kernel reaches from one row to another, which lie too far apart: standardise=True gives the features "
+            "sd 1, or give a larger width."
+        )
 
 
 def kernel_matrix(basis: Basis, X: FloatArray, centres: IntArray | None) -> FloatArray:

@@ -28,6 +28,7 @@ __all__ = [
     "Table",
     "by_class",
     "check_constant",
+    "check_size",
     "class_features_of",
     "class_tables",
     "features_of",
@@ -253,6 +254,27 @@ def _check_finite(X: Features, columns: list[str]) -> None:
         f"NaN or infinite values in {in_words(worst, quote=False)}, first in row {first}; fill them in or remove "
         "those rows."
     )
+
+
+def check_size(values: Features, names: Sequence[str], what: str, *, squared: bool) -> None:
+    """Refuse numbers so large or small that their powers leave the range of floats: squares, or squares of these."""
+    most = np.finfo(float).max ** (0.49 if squared else 0.24)
+    largest = _largest(values)
+    wrong = np.flatnonzero(~(largest < most) | ((largest > 0) & (largest < 1 / most)))
+    if len(wrong):
+        size = largest[wrong[0]]
+        held = f"as {'large' if size > 1 else 'small'} as {size:.3g}" if np.isfinite(size) else "too large for a float"
+        raise ValueError(
+            f"The {what} {names[wrong[0]]!r} holds values {held}, of which powers cannot be computed: change the units."
+        )
+
+
+def _largest(values: Any) -> FloatArray:
+    """Largest size of each column, without a temporary of the size of all; NaN where there is one."""
+    high, low = values.max(axis=0), values.min(axis=0)
+    if issparse(values):
+        high, low = high.toarray(), low.toarray()
+    return np.maximum(np.abs(np.ravel(high).astype(float)), np.abs(np.ravel(low).astype(float)))
 
 
 def check_constant(names: list[str], scale: FloatArray) -> None:

@@ -245,7 +245,13 @@ def find(task: Task, progressbar: bool, tried: WidthSearch | None = None) -> Fou
     family, name = family_of(task.method), registry.name_of(task.method)
     started = time.perf_counter()
     with FitProgress(f"Fitting ({name})", progressbar) as progress:
-        end = family.run(task, progress)
+        try:
+            end = family.run(task, progress)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                f"The method {name!r} met a matrix that cannot be factorised ({error}): the likelihood is not "
+                "log-concave there or columns are of sizes too different; try another method, or change the units."
+            ) from error
     seconds = time.perf_counter() - started
     status = family.judge(task, end)
     family.warn(task, end, status)

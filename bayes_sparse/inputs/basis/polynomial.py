@@ -43,4 +43,5 @@ class polynomial(Kernel):
     def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> FloatArray:
         """Kernel of the rows of X with the centres."""
         assert centres is not None
-        return np.asarray((self.scale * (X @ centres.T) + self.constant) ** self.degree)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused with the column's name
+            return np.asarray((self.scale * (X @ centres.T) + self.constant) ** self.degree)

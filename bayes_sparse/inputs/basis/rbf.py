@@ -8,12 +8,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.basis._basis import Kernel
 
 __all__ = ["rbf"]
 
+_WIDE = 1e4  # widths from the middle, beyond which squares of differences are not taken from products
 _BLOCK = 2**16  # numbers of a kernel matrix worked on at once: half a megabyte
 
 
@@ -65,6 +67,8 @@ class rbf(Kernel):
         scale = self.width * np.sqrt(2.0)
         middle = centres.mean(axis=0)  # distances from a common middle lose fewer digits
         A, C = (X - middle) / scale, (centres - middle) / scale
+        if max(float(np.abs(A).max(initial=0.0)), float(np.abs(C).max(initial=0.0))) > _WIDE:
+            return self._directly(A, C, scale)
         # -||a - c||^2 = [2a, -a'a, -1] [c, 1, c'c]': one product, and every block is finished while it is in the cache.
         left = np.column_stack([2 * A, -np.einsum("ij,ij->i", A, A), np.full(len(A), -1.0)])
         right = np.vstack([C.T, np.ones(len(C)), np.einsum("ij,ij->i", C, C)])
@@ -83,3 +87,8 @@ class rbf(Kernel):
             if X is centres:
                 out[stop:, start:stop] = block[:, step:].T
         return out
+
+    def _directly(self, A: FloatArray, C: FloatArray, scale: float) -> FloatArray:
+        """By differences: rows many widths apart would lose all digits of their distance in products."""
+        distances = cdist(A, C, "sqeuclidean" if self.squared else "euclidean")
+        return np.asarray(np.exp(-distances if self.squared else -distances / scale))
