@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayes_sparse.common.checks import check_search
-from bayes_sparse.common.types import Report
+from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.evidence.ascent import Ascent, delete_phantoms
 from bayes_sparse.inference.evidence.exchanges import addition_gain, exchanges, largest
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, Scores, State
@@ -33,7 +33,8 @@ _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every
 _EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
 _HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
-_BOLD_ADDITIONS = 20  # basis functions added at most while the noise is held small
+_BOLD_ADDITIONS = 20  # basis functions added at most while nuisance parameters are held
+_ELSEWHERE = (-2.0, 2.0)  # how far from its start a nuisance parameter is held, on its unconstrained scale
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,21 @@ class Sequential:
         columns = np.flatnonzero(~problem.free)
         state = approximation.at(columns, np.ones(len(columns)), problem.theta)
         empty, _ = self._ascent(problem, approximation)(state, 50)
+        outcome = self._begun_boldly(problem, approximation, empty, report)
+        if outcome.state.free.any() or problem.normal or not empty.theta.size:
+            return outcome
+        # Nothing pays with the nuisance parameters as they are best without any term, where an amplitude may hide every
+        # signal: with these held elsewhere while the first terms come in, something may.
+        starts = [self._held(problem, approximation, empty, theta, report) for theta in _elsewhere(problem)]
+        others = [self._search(problem, approximation, start, report) for start in starts if start.free.any()]
+        return max([outcome, *others], key=lambda o: o.state.objective)
+
+    def _begun_boldly(self, problem: AnyProblem, approximation: Approximation, empty: State, report: Report) -> Outcome:
         if approximation.objective.smoothness and self.lenient < 1:
             outcome = self._from_lower_price(problem, approximation, empty, report)
         elif problem.normal and empty.theta.size and self.noise:
-            starts = [self._small_noise(problem, approximation, empty, share, report) for share in self.noise]
+            small = [np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0]) for share in self.noise]
+            starts = [self._held(problem, approximation, empty, theta, report) for theta in small]
             outcomes = [self._search(problem, approximation, start, report) for start in starts]
             outcome = max(outcomes, key=lambda o: o.state.objective)
         else:
@@ -114,11 +126,10 @@ class Sequential:
         outcome = self._search(problem, approximation, start, report)
         return replace(outcome, iterations=first.iterations + outcome.iterations)
 
-    def _small_noise(
-        self, problem: AnyProblem, approximation: Approximation, empty: State, share: float, report: Report
+    def _held(
+        self, problem: AnyProblem, approximation: Approximation, empty: State, theta: FloatArray, report: Report
     ) -> State:
-        """A first few basis functions, added while the noise is held at a share of the targets' sd."""
-        theta = np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0])
+        """A first few basis functions, added while the nuisance parameters are held."""
         ascent = Ascent(approximation, np.stack([theta, theta], axis=1), _FINAL)
         state = approximation.at(empty.index, empty.alpha, theta, empty)
         for addition in range(1, min(_BOLD_ADDITIONS, int(problem.count) // 4) + 1):
@@ -183,3 +194,10 @@ class Sequential:
             if new.objective > state.objective + _EXCHANGE_GAIN:
                 return new
         return None
+
+
+def _elsewhere(problem: AnyProblem) -> list[FloatArray]:
+    """Nuisance parameters to begin with: at their start, one of them at a time moved from there."""
+    low, high = problem.theta_bounds.T
+    moves = [np.zeros(len(low)), *(move * unit for unit in np.eye(len(low)) for move in _ELSEWHERE)]
+    return [np.clip(problem.theta + move, low, high) for move in moves]

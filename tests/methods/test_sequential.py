@@ -1,6 +1,7 @@
 """The sequential search: its rule in closed form, its end a true local optimum."""
 
 import numpy as np
+import pymc as pm
 import pytest
 from numpy.testing import assert_allclose
 
@@ -162,3 +163,22 @@ def test_the_truth_is_found():
     # Each weight within four posterior sds: five of them, so a false alarm in three thousand.
     z = (evidence["mean"] - truth.weights)[truth.relevant] / evidence["sd"][truth.relevant]
     assert np.abs(z).max() < 4
+
+
+def test_an_amplitude_does_not_hide_the_signal():
+    """Without any term the best amplitude is small, and then no term pays; MacKay begins with all of them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 10))
+    y = 3 * np.tanh(0.3 + X[:, 0] - 0.7 * X[:, 1]) + 0.5 * rng.standard_normal(150)
+    with pm.Model() as model:
+        w = pm.Normal("w", 0, tau=pm.Gamma("alpha", 0.5, 0.005, shape=10), shape=10)
+        amplitude, noise = pm.HalfNormal("A", 5), pm.HalfNormal("s", 2)
+        pm.Normal("y", amplitude * pm.math.tanh(pm.Normal("b", 0, 2) + X @ w), noise, observed=y)
+    both = [bs.fit(model, method=method, smoothness=2.0, draws=0)["evidence"] for method in ("sequential", "mackay")]
+    found, other = both
+        bs.fit(model, method=method, smoothness=2.0, draws=0)["evidence"] for method in ("sequential", "mackay")
+    )
+    assert found.attrs["status"] == "converged"
+    assert found["kept"].to_numpy()[:2].all()
+    assert_allclose(found["A"], 3, rtol=0.1)
+    assert float(found["objective"]) > float(other["objective"]) - 1e-3

@@ -49,7 +49,7 @@ class Objective:
         """J from its parts; ``free`` says which of the posterior's columns have their precision estimated."""
         J, alpha = log_evidence, posterior.alpha
         if self.smoothness:
-            J -= self.smoothness * float(np.sum(1 - alpha[free] * posterior.variance[free]))
+            J -= self.smoothness * float(np.maximum(1 - alpha[free] * posterior.variance[free], 0.0).sum())
         if self.a or self.b:
             J += float(np.sum(self.a * np.log(alpha[free]) - self.b * alpha[free]))
         return J + self.prior(theta)
