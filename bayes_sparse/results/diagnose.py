@@ -10,6 +10,7 @@ import xarray as xr
 
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.results.importance import Importance, importance, log_densities
+from bayes_sparse.trees.alternatives import in_a_sentence
 from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 
 __all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "judged"]
@@ -204,7 +205,9 @@ def _in_words(weights: Importance, off: list[str]) -> str:
             f"{', and '.join(off)}; bs.correct(tree) corrects the draws, and the same terms are sampled with {_NEXT}."
         )
     if np.ptp(weights.log_weights) == 0:
-        return "All importance weights are the same: the approximation is the posterior itself."
+        return (
+            "All importance weights are the same: the approximation is the posterior itself, of these terms at alpha*."
+        )
     return (
         f"The approximation is close to the posterior it stands for: k-hat is {weights.k_hat:.2f}, below "
         f"{weights.threshold:.2f}, and bs.correct(tree) corrects what is left; the {len(weights.log_weights)} draws "
@@ -219,6 +222,8 @@ def _with_check(verdict: str, fit: StoredFit) -> str:
 
 def _aside(evidence: xr.Dataset) -> str:
     """What else belongs beside the numbers of some fits."""
+    if "chance" in evidence and in_a_sentence(evidence):
+        return f"{in_a_sentence(evidence)} "
     if "log_evidence_mode" in evidence:
         at_mode = float(evidence["log_evidence_mode"])
         return f"Looked at anew at the mode, the approximation's log evidence is {at_mode:.3f}. "

@@ -72,9 +72,10 @@ def test_the_table_the_picture_and_the_warning_say_it():
     X, y = pair(0)
     frame = pd.DataFrame(X, columns=["age", "years", "a", "b", "c"]).assign(y=y)
     with pytest.warns(bs.UndecidedWarning, match=r"do not decide between \w+ or \w+:.*less than 3 nats.*bs\.relevance"):
-        tree = bs.fit("ard_gaussian", frame, target="y", draws=0)
+        tree = bs.fit("ard_gaussian", frame, target="y", draws=100, random_seed=0)
     table = bs.relevance(tree)
     first = table.iloc[0]
+    assert f"do not decide between {first['alternatives']}" in bs.diagnose(tree).verdict
     assert {table.index[0], *first["rival"]} == {"age", "years"}
     assert first["alternatives"] == f"{table.index[0]} or {first['rival'][0]}"
     assert 0 < first["rival_loss"] < 3
