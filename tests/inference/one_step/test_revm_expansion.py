@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 import bayes_sparse as bs
 
 from .by_hand import Hand, agrees, logistic
-from .systems import BARE, BINARY, RNG, SYSTEMS, TARGETS, P, X, Z, fit
+from .systems import BARE, BINARY, SYSTEMS, TARGETS, P, X, Z, fit
 
 
 def test_zero_keeps_the_slope_there():
@@ -27,8 +27,9 @@ def test_a_number_of_newton_steps(steps):
 
 
 def test_the_number_of_steps_may_be_numpys_with_more_columns_than_rows():
-    wide = RNG.standard_normal((20, 30))
-    y = wide[:, 0] + RNG.standard_normal(20)
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((20, 30))
+    y = wide[:, 0] + rng.standard_normal(20)
     one, two = (fit("GREVM", (wide, y), expansion=k)["evidence"] for k in (2, np.int64(2)))
     assert one.to_dataset().equals(two.to_dataset())
 
