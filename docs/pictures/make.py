@@ -24,7 +24,7 @@ def readme() -> None:
     wide = bs.datasets.sparse_linear(n=200, p=2000, k=10, noise=0.5, random_seed=0)
     tree = bs.fit("ard_gaussian", (wide.X, wide.y), random_seed=0)
     bs.plot_relevance(tree, ax=left)
-    names = [label.get_text() for label in left.get_yticklabels()]
+    names = [label.get_text().split(" or ")[0] for label in left.get_yticklabels()]
     true = wide.weights[[int(name[1:]) for name in names]] * wide.X.std(axis=0)[[int(name[1:]) for name in names]]
     left.plot(true, left.get_yticks(), "x", color="#dd7722", ms=9, mew=2, label="truth")
     found = int(np.sum(tree["evidence"]["relevant"].to_numpy() & (wide.weights != 0)))
@@ -37,6 +37,17 @@ def readme() -> None:
     bs.plot_curve(curve, ax=right)
     right.set_title("100 kernels offered, a few kept")
     figure.savefig(HERE / "readme.png", dpi=120)
+
+
+def relevant() -> None:
+    """A term with a rival, one without, and a chance find."""
+    figure, ax = plt.subplots(figsize=(6.6, 2.8), layout="constrained")
+    rng = np.random.default_rng(16)
+    X = rng.normal(size=(100, 8))
+    X[:, 1] = 0.95 * X[:, 0] + 0.3 * X[:, 1]
+    tree = bs.fit("ard_gaussian", (X, X[:, 0] - 0.3 * X[:, 4] + rng.normal(size=100)), draws=0)
+    bs.plot_relevance(tree, ax=ax)
+    figure.savefig(HERE / "relevant.png", dpi=120)
 
 
 def revm() -> None:
@@ -123,6 +134,7 @@ def _image(names: Iterable[str], values: Iterable[float]) -> np.ndarray:
 
 if __name__ == "__main__":
     readme()
+    relevant()
     revm()
     jeffreys_laplace()
     student_multinomial()
