@@ -3,12 +3,12 @@
 import mpmath
 import numpy as np
 import pytest
-from scipy.special import gammaln, log_expit
+from scipy.special import expit, gammaln, log_expit
 from scipy.stats import norm
 from scipy.stats import t as student
 
 from bayes_sparse.problem import quadrature
-from bayes_sparse.problem.quadrature import log_average
+from bayes_sparse.problem.quadrature import average_in_blocks, log_average
 
 pytestmark = pytest.mark.quick
 
@@ -72,3 +72,19 @@ def test_rows_keep_their_places_in_blocks(monkeypatch):
 def test_what_cannot_be_has_no_probability():
     found = log_average(lambda eta, rows: np.full(eta.shape, -np.inf), np.zeros(2), np.ones(2))
     assert np.all(found == -np.inf)
+
+
+@pytest.mark.parametrize("sd", [0.5, 2.9, 3.1, 10.0, 30.0, 100.0])
+def test_probabilities_of_wide_predictors(sd):
+    """To a wide normal a logistic function is nearly a step."""
+    mean = np.array([-2.0 * sd, -0.5, 0.0, 3.0])
+    found, spread = average_in_blocks(lambda eta: (expit(eta), expit(eta) * expit(-eta)), mean, np.full(4, sd**2))
+    exact = np.exp(log_average(lambda eta, rows: log_expit(eta), mean, np.full(4, sd**2)))
+    np.testing.assert_allclose(found, exact, atol=1e-6)
+    np.testing.assert_allclose(spread, exact * (1 - exact), atol=1e-6)  # of a coin, whatever it was drawn by
+
+
+@pytest.mark.parametrize("sd", [2.0, 4.0, 6.0])
+def test_rates_of_wide_predictors(sd):
+    found, _ = average_in_blocks(lambda eta: (np.exp(eta), np.exp(eta)), np.zeros(1), np.full(1, sd**2))
+    np.testing.assert_allclose(found, np.exp(0.5 * sd**2), rtol=1e-6)
