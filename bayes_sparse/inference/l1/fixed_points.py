@@ -106,6 +106,8 @@ class _Walk:
 
     def turns(self, low: Point, high: Point) -> Iterator[Solution]:
         """The turns between two points, looking closer where one may hide."""
+        if not low.knob < high.knob:  # a rough and a fine look at the same place
+            return
         found = self.between(low, high) if low.gap > 0 >= high.gap else None
         if found is not None:
             below, solution, above = found
