@@ -41,7 +41,7 @@ _TAIL = 0.025
 MEASURES = ("covered", "kept", "found", "true", "inside", "score", "promised", "oracle", "status", "seconds")
 
 
-def judged(regime: str, number: int, version: int = VERSION, random_seed: int = 0) -> Answer:
+def judged(regime: str, number: int, version: int = VERSION, random_seed: int = 1) -> Answer:
     """One data set: its `MEASURES`."""
     data = sample(REGIMES[regime], [random_seed, list(REGIMES).index(regime), number])
     with quiet():

@@ -121,6 +121,7 @@ def test_the_price_stays_with_more_columns_than_rows():
     assert fitted(X[:, :40], y).attrs["reestimated"] == 1
 
 
+@pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")  # they say so themselves
 def test_the_price_stays_where_counts_are_too_scattered():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((200, 6))

@@ -122,7 +122,7 @@ def test_dual_equals_primal(monkeypatch):
     primal = Primal(0.7**-2 * Phi.T @ Phi, alpha)
     assert_allclose(dual.mean, primal.solve(0.7**-2 * Phi.T @ problem.y), rtol=1e-9, atol=1e-11)
     assert_allclose(dual.variance, primal.variance, rtol=1e-9)
-    assert_allclose(dual.smoothing, primal.smoothing, rtol=1e-7, atol=1e-11)
+    assert_allclose(dual.posterior.smoothing, primal.smoothing, rtol=1e-7, atol=1e-11)
     assert_allclose(dual.objective, dual.log_evidence - 1.3 * np.sum(1 - alpha * primal.variance), rtol=1e-10)
 
 
