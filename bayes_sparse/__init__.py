@@ -6,7 +6,7 @@ import logging as _logging
 
 from bayes_sparse import datasets, methods, models
 from bayes_sparse.common.registry import shown_as as _shown_as
-from bayes_sparse.common.warnings import FitWarning, UndecidedWarning
+from bayes_sparse.common.warnings import FitWarning, LikelihoodWarning, UndecidedWarning
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.fitting.grid import methods_grid as _methods_grid
 from bayes_sparse.fitting.grid import models_grid as _models_grid
@@ -31,6 +31,7 @@ __all__ = [
     "Comparison",
     "Diagnosis",
     "FitWarning",
+    "LikelihoodWarning",
     "LogEvidence",
     "SamplingDiagnosis",
     "Sensitivity",

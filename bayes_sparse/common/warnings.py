@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-__all__ = ["FitWarning", "UndecidedWarning", "tell"]
+__all__ = ["FitWarning", "LikelihoodWarning", "UndecidedWarning", "tell"]
 
 _HERE = (str(Path(__file__).parents[1]),)  # the package
 
@@ -16,6 +16,10 @@ class FitWarning(UserWarning):
 
 class UndecidedWarning(FitWarning):
     """The data do not decide between a term and columns that could stand in its place."""
+
+
+class LikelihoodWarning(FitWarning):
+    """The residuals of a fit are not what its likelihood says they are."""
 
 
 def tell(message: str, kind: type[Warning] = FitWarning) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2, f
+from scipy.special import chdtrc, fdtrc
 
 from bayes_sparse.common.types import FloatArray
 
@@ -46,7 +46,7 @@ def chance_of(score: FloatArray, columns: int, left: float = np.inf) -> FloatArr
     left : float
         Degrees of freedom left for the noise, where that is estimated; infinite where there is none to estimate.
     """
-    tail = f.sf(score, 1, left) if np.isfinite(left) else chi2.sf(score, 1)
+    tail = fdtrc(1, left, score) if np.isfinite(left) else chdtrc(1, score)
     with np.errstate(divide="ignore"):
         return np.asarray(-np.expm1(columns * np.log1p(-tail)))
 

@@ -158,8 +158,8 @@ class Sequential:
                 grown = self._exchange(problem, ascent, state, scores)
             if grown is None:
                 state, _ = ascent(state, 200)
-                state = delete_phantoms(approximation, state, self.tolerance)
-                return Outcome(state, [*history, state.objective], True, iteration)
+                history.append(state.objective)
+                return Outcome(delete_phantoms(approximation, state, self.tolerance), history, True, iteration)
             state, settled = ascent(grown, self.steps, tolerance=_COARSE)[0], False
             history.append(state.objective)
             report(iteration, state.objective, len(state.index))

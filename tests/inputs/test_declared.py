@@ -159,7 +159,6 @@ def test_an_exposure_is_the_offset_of_the_named_model():
     same_fit(bs.fit(poisson(), draws=0), named)
 
 
-@pytest.mark.filterwarnings("ignore:The counts are more spread out")  # they are, without their exposure
 @pytest.mark.parametrize("likelihood", ["bernoulli", "poisson"])
 def test_the_declaration_of_a_named_model_is_that_model(likelihood):
     y = BINARY if likelihood == "bernoulli" else COUNT

@@ -247,7 +247,7 @@ def test_classes_are_not_overfitted():
 
     def wrong(tree):
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".* rows lie far from every relevance vector")
+            warnings.filterwarnings("ignore", message=".* rows lie far from the data")
             return np.mean(bs.predict(tree, new.X)["label"].to_numpy() != new.y)
 
     tree = bs.fit("ard_gaussian", (CLASSES.X, CLASSES.y), basis=EVIDENCE, draws=0)

@@ -104,7 +104,6 @@ def test_a_given_lambda_of_counts_is_the_minimum_of_a_general_optimiser(likeliho
     assert float(lam * evidence["R"] - evidence["log_likelihood_mode"]) <= found.fun + 1e-8
 
 
-@pytest.mark.filterwarnings("ignore:The counts are more spread out")  # around a mean that explains nothing
 @every_likelihood
 def test_a_lambda_beyond_the_largest_leaves_nothing(likelihood):
     y = TARGETS[likelihood]
@@ -185,7 +184,6 @@ def test_an_offset_and_weights(likelihood):
         assert_allclose(counted[name], repeated["evidence"][name], rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore:The counts are more spread out")  # around a mean that explains nothing
 @every_likelihood
 def test_without_a_bias(likelihood):
     centred = X - X.mean(axis=0)

@@ -27,7 +27,9 @@ def test_equals_the_posterior_with_one_more_column(curve):
     kept = evidence["column"].to_numpy()
     precision = np.append(evidence["alpha"].to_numpy(), json.loads(tree.attrs["bayes_sparse"])["bias_sd"] ** -2)
     full = np.hstack([kernel(data.X, data.X), np.ones((60, 1))])[:, kept]
-    signal = max(np.var(full @ evidence["coordinate_mean"].to_numpy()), 1 / beta)
+    fitted = full @ evidence["coordinate_mean"].to_numpy()
+    middle = np.average(fitted, weights=weights)
+    signal = max(np.average((fitted - middle) ** 2, weights=weights), 1 / beta)
     new = np.array([[-3.3], [0.7], [25.0]])
     got = bs.predict(tree, new, augment=True)
     for row, x in enumerate(new[:, None]):

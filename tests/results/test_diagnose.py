@@ -175,7 +175,7 @@ def test_laplace_priors_on_directions_against_quadrature():
     tree = bs.fit("laplace_eigen", (X[:, :2], BINARY), likelihood="bernoulli", basis=PLAIN, random_seed=0)
     evidence = tree["evidence"].to_dataset()
     loading = evidence["loading"].to_numpy()
-    kept = evidence["kept"].to_numpy() - 1
+    kept = evidence["kept_direction"].to_numpy() - 1
     alpha = evidence["alpha"].to_numpy()[kept]
 
     def log_density(u):

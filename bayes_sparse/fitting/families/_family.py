@@ -15,7 +15,7 @@ from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.versions import versions
-from bayes_sparse.common.warnings import UndecidedWarning, tell
+from bayes_sparse.common.warnings import LikelihoodWarning, UndecidedWarning, tell
 from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inference.sampling import Density
@@ -257,7 +257,7 @@ def find(task: Task, progressbar: bool, tried: WidthSearch | None = None) -> Fou
     family.warn(task, end, status)
     check = _checked(task, family, end, status)
     if check.get("likelihood_check"):
-        tell(check["likelihood_check"])
+        tell(check["likelihood_check"], LikelihoodWarning)
     attributes = {
         "method": name,
         "status": str(status),

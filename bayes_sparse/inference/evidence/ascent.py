@@ -172,8 +172,8 @@ def iterate(
 ) -> Outcome:
     """Repeat ``alpha, theta = update(state)`` until a round gains less than ``limits.tolerance`` nats.
 
-    Where columns are told apart under a proper prior, those kept go on from there: the history ends before that,
-    because the objective then has fewer priors in it.
+    Where the last columns are deleted for another reason than the objective (phantoms; columns told apart under a
+    proper prior), those kept go on from there, and the history ends before that.
     """
     index = np.arange(problem.design.width)
     start = approximation.at(index, _start(problem), problem.theta)
@@ -194,17 +194,18 @@ def iterate(
         return Outcome(state, history, converged, iteration)
 
     outcome = repeated(start)
+    kept = outcome.state
     if not approximation.objective.b:
-        state = delete_phantoms(approximation, delete_useless(approximation, outcome.state))
-        return replace(outcome, state=state, history=[*outcome.history, state.objective])
-    if isinstance(problem, ClassProblem):
-        kept = _tell_apart(approximation, outcome.state)
-        if len(kept.index) < len(outcome.state.index):
-            again = repeated(kept)
-            converged = outcome.converged and again.converged
-            iterations = outcome.iterations + again.iterations
-            return Outcome(again.state, outcome.history, converged, iterations)
-    return outcome
+        state = delete_useless(approximation, kept)
+        outcome = replace(outcome, state=state, history=[*outcome.history, state.objective])
+        kept = delete_phantoms(approximation, state)
+    elif isinstance(problem, ClassProblem):
+        kept = _tell_apart(approximation, kept)
+    if len(kept.index) == len(outcome.state.index):
+        return outcome
+    again = repeated(kept)
+    converged, iterations = outcome.converged and again.converged, outcome.iterations + again.iterations
+    return Outcome(again.state, outcome.history, converged, iterations)
 
 
 def noise_scale(

@@ -148,7 +148,8 @@ def test_keep_offset_weights_and_no_bias_enter_the_declaration():
     w = value_of(model, "w", point)
     assert_allclose(w[1], 0.4)
     assert_allclose(np.sum(w[[0, 2]] ** 2), 0.13)
-    eta = offset + X / X.std(axis=0) @ w
+    scale = np.sqrt(np.average((X - np.average(X, axis=0, weights=weights)) ** 2, axis=0, weights=weights))
+    eta = offset + X / scale @ w
     terms = weights @ stats.poisson.logpmf(TARGETS["poisson"], np.exp(eta))
     prior = stats.norm.logpdf(point["u"]).sum() + stats.norm.logpdf(0.4, 0, 7.0)
     fitted = bs.fit("gaussian_eigen", (X, TARGETS["poisson"]), likelihood="poisson", bias_sd=7.0, draws=0, **settings)

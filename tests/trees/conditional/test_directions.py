@@ -9,7 +9,7 @@ from scipy.special import expit, log_softmax
 import bayes_sparse as bs
 from bayes_sparse.trees.description import moments_of
 
-from .fits import OFFSET, TARGETS, WEIGHTS, X, Z, fitted, points, slopes
+from .fits import MIDDLE, OFFSET, TARGETS, WEIGHTS, ZW, X, Z, fitted, points, slopes
 
 pytestmark = pytest.mark.quick
 
@@ -47,12 +47,12 @@ def test_one_predictor(model, likelihood):
     outcome = found.outcome
     k, alpha, theta = int(outcome.kept.sum()), outcome.alpha[outcome.kept], outcome.quadratic.theta
     y = TARGETS[likelihood]
-    wide = 10 * np.sqrt(np.mean((y - OFFSET) ** 2)) if likelihood == "normal" else 10.0
+    wide = 10 * np.sqrt(np.average((y - OFFSET) ** 2, weights=WEIGHTS)) if likelihood == "normal" else 10.0
     assert k > 0
 
     def truth(x):
         u, bias = x[:k], x[k]
-        eta = OFFSET + Z @ (outcome.loadings.T @ u) + bias
+        eta = OFFSET + ZW @ (outcome.loadings.T @ u) + bias
         terms = WEIGHTS @ log_likelihood(likelihood, eta, theta)
         return terms + log_prior(model.prior, u, alpha) + stats.norm.logpdf(bias, scale=wide)
 
@@ -60,7 +60,7 @@ def test_one_predictor(model, likelihood):
     tree = found.tree(3, 2, np.random.default_rng(1))
     posterior = tree["posterior"].to_dataset()
     w = posterior["w"].to_numpy().reshape(6, -1)
-    x = np.column_stack([posterior["u"].to_numpy().reshape(6, k), posterior["bias"].to_numpy().ravel() + w @ X.mean(0)])
+    x = np.column_stack([posterior["u"].to_numpy().reshape(6, k), posterior["bias"].to_numpy().ravel() + w @ MIDDLE])
     values = [found.density.evaluate(row)[0] for row in x]
     assert_allclose(values, tree["sample_stats"]["log_p"].to_numpy().ravel(), rtol=1e-9)
 

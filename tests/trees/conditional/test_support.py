@@ -8,7 +8,7 @@ from scipy.special import expit
 
 import bayes_sparse as bs
 
-from .fits import TARGETS, WEIGHTS, X, Z, fitted, points, slopes, standardised_draws
+from .fits import TARGETS, WEIGHTS, ZW, X, fitted, points, slopes, standardised_draws
 
 pytestmark = pytest.mark.quick
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.quick
 def truth_of(found, likelihood, sd, weights=1.0):
     """Laplace on the weights that are priced, a normal or flat bias, the nuisance parameter as it comes."""
     point, y = found.outcome.point, TARGETS[likelihood]
-    Phi, k = np.column_stack([Z, np.ones(len(Z))])[:, point.index], len(point.index)
+    Phi, k = np.column_stack([ZW, np.ones(len(ZW))])[:, point.index], len(point.index)
     bias = point.index == 3
 
     def density(x):
