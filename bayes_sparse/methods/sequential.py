@@ -159,7 +159,10 @@ class Sequential:
             if grown is None:
                 state, _ = ascent(state, 200)
                 history.append(state.objective)
-                return Outcome(delete_phantoms(approximation, state, self.tolerance), history, True, iteration)
+                kept = delete_phantoms(approximation, state, self.tolerance)
+                if len(kept.index) < len(state.index):
+                    kept, _ = ascent(kept, 200)
+                return Outcome(kept, history, True, iteration)
             state, settled = ascent(grown, self.steps, tolerance=_COARSE)[0], False
             history.append(state.objective)
             report(iteration, state.objective, len(state.index))

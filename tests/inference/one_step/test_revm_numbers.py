@@ -80,7 +80,8 @@ def test_a_fixed_column_an_offset_and_weights_by_hand():
     """Poisson regression with an exposure, a column that is never pruned and rows that count more than once."""
     offset, repeats = np.linspace(-1, 1, N), np.arange(N) % 3 + 1.0
     y = RNG.poisson(np.exp(offset + ETA))
-    free, size = [0, 2, 3], Z[:, 1].std()
+    middle = np.average(Z[:, 1], weights=repeats)
+    free, size = [0, 2, 3], np.sqrt(np.average((Z[:, 1] - middle) ** 2, weights=repeats))
     hand = Hand(counts, Z[:, free], y, np.c_[Z[:, 1], np.ones(N)], [size**2 / 100, 0.01], offset, repeats)
     settings = {"likelihood": "poisson", "keep": "x1", "offset": offset, "weights": repeats, "basis": BARE}
     evidence = fit("GREVM", (Z, y), expansion="zero", **settings)["evidence"]
