@@ -13,7 +13,7 @@ from bayes_sparse.problem.gaussian import Primal
 
 __all__ = ["claims"]
 
-_STEPS = 5  # of the climb after an exchange
+_STEPS = 3  # of the climb after an exchange
 _CLIMBED, _TERMS = 2, 16  # exchanges of each term, and terms, that are climbed for real
 _NEAR = 1.0  # nats by which the climb on the quadratic may be wrong
 
