@@ -21,6 +21,7 @@ __all__ = ["Exchange", "addition_gain", "column_worth", "exchanges", "largest"]
 _HOPE = 5.0  # nats that the others may make up for, when they follow
 _EACH = 5  # columns looked at in the place of each term
 _MOST = 64  # exchanges climbed together
+_TOGETHER = 2**19  # scores of columns looked at together
 _WORK = 1e7  # and as many multiplications a step
 _STEPS = 3  # Newton steps of that climb
 _LONGEST = 2.0  # of such a step, in log units
@@ -105,20 +106,24 @@ def exchanges(
     if not isinstance(state.posterior, Primal):
         return []
     worth = column_worth(state.alpha, *state.left_out(), objective.smoothness)
-    outside = free.copy()
-    outside[state.index] = False
-    found: list[Exchange] = []
-    for position in np.flatnonzero(state.free).tolist():
-        S, Q = scores.without(state, position)
-        gains, precisions = addition_gain(S, Q, objective.smoothness)
-        gains[~outside] = 0.0
-        for column in largest(gains, _EACH):
-            if gains[column] > 0:
-                alpha = state.alpha.copy()
-                alpha[position] = precisions[column]
-                loss, score = float(worth[position] - gains[column]), float(Q[column] ** 2 / S[column])
-                found.append(Exchange(position, column, loss, alpha, score))
-        found.append(Exchange(position, None, float(worth[position]), state.alpha))
+    inside = ~free
+    inside[state.index] = True
+    positions = np.flatnonzero(state.free)
+    found = [Exchange(int(i), None, float(worth[i]), state.alpha) for i in positions]
+    for some in np.array_split(positions, 1 + len(positions) * len(free) // _TOGETHER):
+        S, Q = scores.without(state, some)
+        gain, precision = addition_gain(S, Q, objective.smoothness)
+        gain[inside] = 0.0
+        top = np.argpartition(-gain, min(_EACH, len(gain)) - 1, axis=0)[:_EACH] if len(some) else np.empty((0, 0))
+        for place, position in enumerate(some.tolist()):
+            best = gain[:, place].max()
+            for column in top[:, place].tolist():
+                loss = float(worth[position] - gain[column, place])
+                if gain[column, place] > 0 and (loss < within + _HOPE or gain[column, place] == best):
+                    alpha = state.alpha.copy()
+                    alpha[position] = precision[column, place]
+                    score = float(Q[column, place] ** 2 / S[column, place])
+                    found.append(Exchange(position, column, loss, alpha, score))
     found.sort(key=lambda exchange: exchange.loss)
     if found and found[0].loss < -enough:
         return found[:1]

@@ -153,10 +153,11 @@ class Scores:
     Q: FloatArray
     overlap: FloatArray
 
-    def without(self, state: State, position: int) -> tuple[FloatArray, FloatArray]:
-        """S and Q as they would be with one active column left out."""
+    def without(self, state: State, position: int | IntArray) -> tuple[FloatArray, FloatArray]:
+        """S and Q as they would be with one active column left out; for several positions, a column for each."""
         r, variance = self.overlap[:, position], state.variance[position]
-        return self.S + r**2 / variance, self.Q + r * (state.mean[position] / variance)
+        S, Q = (self.S, self.Q) if r.ndim == 1 else (self.S[:, None], self.Q[:, None])
+        return S + r**2 / variance, Q + r * (state.mean[position] / variance)
 
 
 class Approximation(Protocol):
