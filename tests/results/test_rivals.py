@@ -55,6 +55,7 @@ def test_wrong_picks_carry_the_true_column(name):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:No basis function pays")
 def test_the_bars_of_many_data_sets():
     wrong, flagged, independent, alone = 0, 0, 0, 0
     for seed in range(600):

@@ -6,6 +6,7 @@ import numpy as np
 
 from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score, with_weaker_as_noise
 from bayes_sparse.inference.evidence.ascent import Ascent
+from bayes_sparse.inference.evidence.dispersion import dispersion
 from bayes_sparse.inference.evidence.exchanges import exchanges
 from bayes_sparse.inference.evidence.state import Approximation, State
 from bayes_sparse.problem.classes import AnyProblem
@@ -45,7 +46,8 @@ def claims(
     with np.errstate(divide="ignore", invalid="ignore"):
         score[state.index] = np.where(s > 0, q**2 / s, 0.0)
     columns = int(problem.free.sum())
-    left, judged = _left(fitted, state), score.copy()
+    # Where the data are more scattered than the likelihood allows, all columns score higher, real or not.
+    left, judged = _left(fitted, state), score / max(dispersion(problem, state), 1.0)
     if np.isfinite(left):
         terms = state.index[state.free]
         judged[terms] = with_weaker_as_noise(score[terms], left)

@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from bayes_sparse.inference.evidence.ascent import Ascent
+from bayes_sparse.inference.evidence.dispersion import dispersion
 from bayes_sparse.inference.evidence.state import Approximation, State
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Primal
@@ -59,20 +60,4 @@ def _free_to_go(problem: AnyProblem, state: State) -> bool:
     """Whether the terms kept can do without the price."""
     if not isinstance(problem, Problem) or not isinstance(state.posterior, Primal) or not state.free.any():
         return False  # several classes, more terms than rows, and nothing to estimate
-    return int(problem.free.sum()) <= problem.design.n and not _scattered(problem, state)
-
-
-def _scattered(problem: Problem, state: State) -> bool:
-    """Whether a likelihood without a scale of its own is too narrow for its data.
-
-    The mean square of its slopes along the predictor is then larger than its mean curvature, which equals it where the
-    likelihood is right; for counts their ratio is that of the variance to the mean.
-    """
-    if state.terms is None or state.theta.size:
-        return False
-    slope, curvature = state.terms[1], -state.terms[2]
-    if problem.weights is not None:  # a weight is a number of rows
-        slope = slope / np.sqrt(np.where(problem.weights > 0, problem.weights, 1.0))
-    n = problem.design.n if problem.weights is None else float(problem.weights.sum())
-    left = max(n - float(state.gamma.sum()), 1.0)
-    return float(slope @ slope) / left > _SCATTERED * float(curvature.sum()) / n
+    return int(problem.free.sum()) <= problem.design.n and dispersion(problem, state) <= _SCATTERED

@@ -1,0 +1,28 @@
+"""Whether a likelihood without a scale of its own is too narrow for its data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_sparse.inference.evidence.state import State
+from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.problem.problem import Problem
+
+__all__ = ["dispersion"]
+
+
+def dispersion(problem: AnyProblem, state: State) -> float:
+    """Mean square of the likelihood's slopes along the predictor over its mean curvature: one where it is right.
+
+    For counts that is the ratio of the variance to the mean. One, too, where nuisance parameters take up the scale, and
+    for several classes.
+    """
+    if not isinstance(problem, Problem) or state.terms is None or state.theta.size:
+        return 1.0
+    slope, curvature = state.terms[1], -state.terms[2]
+    if problem.weights is not None:  # a weight is a number of rows
+        slope = slope / np.sqrt(np.where(problem.weights > 0, problem.weights, 1.0))
+    n = problem.design.n if problem.weights is None else float(problem.weights.sum())
+    left = max(n - float(state.gamma.sum()), 1.0)
+    total = float(curvature.sum())
+    return float(slope @ slope) / left / (total / n) if total > 0 else 1.0
