@@ -37,8 +37,8 @@ class ARDGaussian:
     bias_sd : float, optional
         Sd of the bias's normal prior; None for ten times the size of the targets (of 1 for a link function).
     hyper : (float, float), optional
-        Shape and rate of the Gamma prior on precisions, stated for standardised columns and for targets divided by their
-        spread, so that the units of either do not matter; None for a flat one in evidence methods and a proper one, see
+        Shape and rate of the Gamma prior on precisions, stated for standardised columns and targets divided by their
+        spread, so that the units of neither matter; None for a flat one in evidence methods and a proper one, see
         `proper_hyper`, in NUTS.
     """
 
