@@ -37,7 +37,8 @@ class ARDGaussian:
     bias_sd : float, optional
         Sd of the bias's normal prior; None for ten times the size of the targets (of 1 for a link function).
     hyper : (float, float), optional
-        Shape and rate of the Gamma prior on precisions; None for a flat one in evidence methods and a proper one, see
+        Shape and rate of the Gamma prior on precisions, stated for standardised columns and targets divided by their
+        spread, so that the units of neither matter; None for a flat one in evidence methods and a proper one, see
         `proper_hyper`, in NUTS.
     """
 
@@ -50,7 +51,7 @@ class ARDGaussian:
     default_hyper: ClassVar[Hyper | None] = None
     coordinates: ClassVar[str] = "weights"
     expansion: ClassVar[None] = None
-    # Cauchy weights of scale 0.1 in the units of standardised columns: heavy tails, most mass near zero, and proper.
+    # Cauchy weights of a tenth of the targets' spread for standardised columns: heavy tails, most mass near zero.
     proper_hyper: ClassVar[Hyper | None] = (0.5, 0.005)
 
     def problem(self, data: Prepared) -> LabelledProblem:

@@ -91,10 +91,11 @@ def standardised(data: Prepared) -> FloatArray:
 def normal_weights(data: Prepared, hyper: tuple[float, float], sd: float, *, centred: Centred) -> Any:
     """Precisions and normal weights of a declaration, inside its model context: the weights.
 
-    ``w ~ Normal(0, 1/sqrt(alpha))`` directly where centred, else ``w = z / sqrt(alpha)`` with standard normal z.
+    ``w ~ Normal(0, 1/sqrt(alpha))`` directly where centred, else ``w = z / sqrt(alpha)`` with standard normal z. The
+    hyper-prior is that of targets divided by their spread.
     """
     kept, known = kept_weights(data, sd)
-    alpha = pm.Gamma("alpha", *hyper, dims="basis")
+    alpha = pm.Gamma("alpha", hyper[0], hyper[1] * data.unit**2, dims="basis")
     precision: Any = alpha if not kept.any() else pt.switch(kept, known, alpha)
     return scaled(pm.Normal, "w", 1 / pt.sqrt(precision), "basis", centred)
 
@@ -186,6 +187,7 @@ def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
         theta=log_start,
         theta_bounds=data.likelihood.bounds(log_start),
         normal=data.likelihood.normal,
+        unit=data.unit,
     )
 
 

@@ -82,6 +82,13 @@ class Prepared:
         return self.likelihood.targets == "classes"
 
     @property
+    def unit(self) -> float:
+        """Spread of the targets, in whose units weights are; one for a likelihood without a location."""
+        if self.likelihood.scale_free:
+            return 1.0
+        return float(self.likelihood.start(self.y - self.offset, self.weights)[0])
+
+    @property
     def labels(self) -> NDArray[Any]:
         """The labels of a classification."""
         if self.classes is None:

@@ -235,6 +235,7 @@ class ClassProblem:
 
     log_prior: ClassVar[None] = None
     normal: ClassVar[bool] = False
+    unit: ClassVar[float] = 1.0
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:

@@ -143,6 +143,8 @@ class Problem:
         Known noise of a normal likelihood with an empty theta.
     value : callable, optional
         ``value(eta, theta)`` gives l alone, where there is a quicker way than `pointwise`.
+    unit : float
+        Spread of the targets where the predictor is in their units: what a prior on the weights is stated in.
     """
 
     design: AnyDesign
@@ -158,6 +160,7 @@ class Problem:
     normal: bool = False
     sigma: float | FloatArray = 1.0
     value: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    unit: float = 1.0
 
     predictors: ClassVar[int] = 1
 

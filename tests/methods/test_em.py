@@ -26,6 +26,7 @@ def test_the_end_satisfies_its_equations(c, hyper):
     assert evidence.attrs["status"] == "converged"
     assert bool(evidence["kept"].all())
     a, b = hyper or (0.0, 0.0)
+    b *= y.var()  # stated for targets divided by their spread
     alpha, sigma = evidence["alpha"].to_numpy(), float(evidence["sigma"])
     Sigma = np.linalg.inv(X.T @ X / sigma**2 + np.diag(alpha))
     w = Sigma @ X.T @ y / sigma**2

@@ -150,7 +150,8 @@ class EvidenceFamily:
         """Hyper-prior, the price that terms were selected at, and whether they were then re-estimated at none."""
         return {
             "n_iterations": end.outcome.iterations,
-            "hyper": [end.objective.a, end.objective.b],
+            "hyper": list(task.hyper or (0.0, 0.0)),
+            "hyper_unit": task.labelled.searched.unit,
             "smoothness": end.objective.smoothness,
             "reestimated": int(end.reestimated),
             "degrees_of_freedom": end.used,
@@ -213,7 +214,7 @@ class EvidenceFamily:
             return False
         state, informed = end.outcome.state, np.zeros(task.labelled.M, dtype=bool)
         inside = state.index < len(informed)
-        precise = 1 / state.variance - state.alpha > task.hyper[0] / task.hyper[1]
+        precise = 1 / state.variance - state.alpha > task.hyper[0] / _rate(task)
         informed[state.index[inside]] = precise[inside]
         return informed
 
@@ -248,9 +249,14 @@ def uses_up(used: float, n: float, cure: str) -> str:
 
 def _objectives(task: Task) -> list[Objective]:
     """What to maximise, in the order to try."""
-    a, b = task.hyper or (0.0, 0.0)
+    a, b = (task.hyper or (0.0, 0.0))[0], _rate(task)
     smoothness, log_prior = _own(task.method).smoothness, task.labelled.searched.log_prior
     return [Objective(c, a, b, log_prior) for c in prices(smoothness, task.labelled, flat=not (a or b))]
+
+
+def _rate(task: Task) -> float:
+    """Rate of the Gamma prior on precisions, which is stated for targets divided by their spread."""
+    return 0.0 if task.hyper is None else task.hyper[1] * task.labelled.searched.unit**2
 
 
 def _used(state: State) -> float:

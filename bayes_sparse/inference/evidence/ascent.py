@@ -227,7 +227,7 @@ def noise_scale(
 def _start(problem: AnyProblem) -> FloatArray:
     """Precisions at which the columns together spread the predictor about as much as the targets ask for."""
     mean_square = problem.design.squares(problem.weights) / problem.count
-    spread = weighted_sd(problem.y - problem.offset, problem.weights) ** 2 if problem.normal else 1.0
+    spread = weighted_sd(problem.y - problem.offset, problem.weights) ** 2 if problem.normal else problem.unit**2
     return np.asarray(np.maximum(mean_square, 1e-300) * problem.free.sum() / max(spread, 1e-300))
 
 

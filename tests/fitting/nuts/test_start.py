@@ -39,7 +39,9 @@ def test_weights(centred):
     assert_allclose(start.values[name], np.append(mean[:2] * unit[:2], 0.0), rtol=1e-8)
     assert_allclose(start.values["bias"], mean[2], rtol=1e-8)
     assert_allclose(start.values["alpha"][:2], alpha[:2])
-    assert_allclose(start.values["alpha"][2], HYPER[0] / HYPER[1])  # pruned: where PyMC starts a Gamma
+    assert_allclose(
+        start.values["alpha"][2], HYPER[0] / (HYPER[1] * prepared.unit**2)
+    )  # pruned: where PyMC starts a Gamma
     order = [[(name, 0), (name, 1), ("bias", 0)].index(place) for place in start.places]
     expected = (np.diag(unit) @ covariance @ np.diag(unit))[np.ix_(order, order)]
     assert_allclose(start.factor @ start.factor.T, expected, rtol=1e-7)
