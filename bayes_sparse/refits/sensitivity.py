@@ -121,6 +121,8 @@ def _terms(relevant: pd.DataFrame) -> str:
     votes = relevant.sum(axis=1)
     always, sometimes = votes.index[votes == relevant.shape[1]], votes.index[(votes > 0) & (votes < relevant.shape[1])]
     if not len(sometimes):
+        if len(always) < 2:
+            return f"{'One term, the same, is' if len(always) else 'No term is'} relevant under all of them."
         return f"The same {len(always)} terms are relevant under all of them."
     shown = [f"{term} ({int(votes[term])} of {relevant.shape[1]})" for term in sometimes]
     return f"{len(always)} terms are relevant under all; these come and go: {in_words(shown, quote=False)}."
