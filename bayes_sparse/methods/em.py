@@ -34,7 +34,7 @@ class EM:
         Stop when a round gains less than this, in nats.
     smoothness : "auto" or float
         Price of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
-        stay rare; 0 is the pure method.
+        do not; 0 is the pure method.
     reestimate : bool
         Give the terms selected at a price their precisions once more without it, where that helps: without it they are
         shrunk less, and their intervals cover the truth more often.

@@ -40,7 +40,7 @@ class OneVsRest:
         Of each search; None for the method's own.
     smoothness : "auto" or float
         Price of a degree of freedom in nats. ``"auto"`` grows with the number of basis functions so that chance finds
-        stay rare; 0 is the pure method.
+        do not; 0 is the pure method.
     approximation : str
         How the likelihood is made Gaussian: a name from `bayes_sparse.inference.approximations`, or ``"auto"`` for the
         exact posterior where there is one.
