@@ -15,7 +15,7 @@ from bayes_sparse.problem.gaussian import Primal
 __all__ = ["claims"]
 
 _STEPS = 3  # of the climb after an exchange
-_CLIMBED, _TERMS = 2, 16  # exchanges of each term, and terms, that are climbed for real
+_TERMS = 16  # terms whose best exchange is climbed for real
 _NEAR = 1.0  # nats by which the climb on the quadratic may be wrong
 
 
@@ -64,22 +64,21 @@ def _left(fitted: Approximation, state: State) -> float:
 
 
 def _rivals(problem: AnyProblem, among: Approximation, state: State, least: float) -> list[tuple[int, int, float]]:
-    """Exchanges by columns that would pay at the price of so many, the best two of each term climbed for real."""
+    """Exchanges by columns that would pay at the price of so many, the best one of each term climbed for real."""
     if not isinstance(state.posterior, Primal) or not state.free.any():
         return []
     known = exchanges(state, among.scores(state), among.objective, problem.free, within=UNDECIDED + _NEAR)
     ascent = Ascent(among, problem.theta_bounds, 1e-6)
-    climbed: dict[int, list[float]] = {}
+    climbed: dict[int, float] = {}
     out: list[tuple[int, int, float]] = []
     for move in known:
         if move.column is None or move.score < least:
             continue
-        own, loss = climbed.setdefault(move.position, []), move.loss
-        if len(own) < _CLIMBED and len(climbed) <= _TERMS and loss < UNDECIDED + _NEAR:
+        loss = move.loss
+        if move.position in climbed:  # by the quadratic alone none is better than what was made for real
+            loss = max(loss, climbed[move.position])
+        elif len(climbed) < _TERMS and loss < UNDECIDED + _NEAR:
             new, _ = ascent(move.made(among, state), _STEPS, tolerance=1e-2)
-            loss = state.objective - new.objective
-            own.append(loss)
-        else:  # by the quadratic alone it cannot be better than what was made for real
-            loss = max(loss, min(own, default=loss))
+            loss = climbed[move.position] = state.objective - new.objective
         out.append((int(state.index[move.position]), move.column, loss))
     return sorted(out, key=lambda exchange: exchange[2])
