@@ -9,7 +9,16 @@ from scipy.special import chdtrc, fdtrc
 
 from bayes_sparse.common.types import FloatArray
 
-__all__ = ["FALSE_FINDS", "UNDECIDED", "Claims", "chance_of", "least_score", "price_of", "with_weaker_as_noise"]
+__all__ = [
+    "FALSE_FINDS",
+    "UNDECIDED",
+    "Claims",
+    "chance_of",
+    "least_score",
+    "price_of",
+    "score_of",
+    "with_weaker_as_noise",
+]
 
 FALSE_FINDS = 0.05  # how often data without any signal may have a relevant term
 UNDECIDED = 3.0  # nats: the data do not decide between a term and a column that would lose less than this in its place
@@ -63,6 +72,12 @@ def with_weaker_as_noise(score: FloatArray, left: float) -> FloatArray:
     out = score.copy()
     out[order] /= 1 + weaker / left
     return out
+
+
+def score_of(Q: FloatArray, S: FloatArray) -> FloatArray:
+    """Squared z-scores from quality and sparsity; zero of columns that have nothing to add."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(S > 0, Q**2 / S, 0.0)
 
 
 def price_of(columns: int) -> float:

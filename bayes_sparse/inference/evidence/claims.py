@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score, with_weaker_as_noise
+from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score, score_of, with_weaker_as_noise
 from bayes_sparse.inference.evidence.ascent import Ascent
 from bayes_sparse.inference.evidence.dispersion import dispersion
 from bayes_sparse.inference.evidence.exchanges import exchanges
@@ -40,11 +40,9 @@ def claims(
     glued = problem.predictors > 1 and state.terms is None  # machines of one class each: no likelihood of them all
     if isinstance(state.posterior, Primal) and not glued:
         all_columns = fitted.scores(state)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            score = np.where(all_columns.S > 0, all_columns.Q**2 / all_columns.S, 0.0)
+        score = score_of(all_columns.Q, all_columns.S)
     s, q = state.left_out()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        score[state.index] = np.where(s > 0, q**2 / s, 0.0)
+    score[state.index] = score_of(q, s)
     columns = int(problem.free.sum())
     # Where the data are more scattered than the likelihood allows, all columns score higher, real or not.
     left, judged = _left(fitted, state), score / max(dispersion(problem, state), 1.0)
@@ -65,7 +63,7 @@ def _left(fitted: Approximation, state: State) -> float:
 
 def _rivals(problem: AnyProblem, among: Approximation, state: State, least: float) -> list[tuple[int, int, float]]:
     """Exchanges by columns that would pay at the price of so many, the best one of each term climbed for real."""
-    if not isinstance(state.posterior, Primal) or not state.free.any():
+    if not isinstance(state.posterior, Primal):
         return []
     known = exchanges(state, among.scores(state), among.objective, problem.free, within=UNDECIDED + _NEAR)
     ascent = Ascent(among, problem.theta_bounds, 1e-6)

@@ -22,7 +22,5 @@ def dispersion(problem: AnyProblem, state: State) -> float:
     slope, curvature = state.terms[1], -state.terms[2]
     if problem.weights is not None:  # a weight is a number of rows
         slope = slope / np.sqrt(np.where(problem.weights > 0, problem.weights, 1.0))
-    n = problem.design.n if problem.weights is None else float(problem.weights.sum())
-    left = max(n - float(state.gamma.sum()), 1.0)
-    total = float(curvature.sum())
-    return float(slope @ slope) / left / (total / n) if total > 0 else 1.0
+    left, total = max(problem.count - float(state.gamma.sum()), 1.0), float(curvature.sum())
+    return float(slope @ slope) / left / (total / problem.count) if total > 0 else 1.0

@@ -20,8 +20,8 @@ __all__ = ["Exchange", "addition_gain", "column_worth", "exchanges", "largest"]
 
 _HOPE = 5.0  # nats that the others may make up for, when they follow
 _EACH = 5  # columns looked at in the place of each term
-_MOST = 64  # exchanges climbed together
 _TOGETHER = 2**19  # scores of columns looked at together
+_MOST = 64  # exchanges climbed together
 _WORK = 1e7  # and as many multiplications a step
 _STEPS = 3  # Newton steps of that climb
 _LONGEST = 2.0  # of such a step, in log units
@@ -103,18 +103,18 @@ def exchanges(
         An exchange that gains this many nats with the other precisions as they are is the only one given, if there is
         one: a search that takes it has no use for the others.
     """
-    if not isinstance(state.posterior, Primal):
+    if not isinstance(state.posterior, Primal) or not state.free.any():
         return []
     worth = column_worth(state.alpha, *state.left_out(), objective.smoothness)
     inside = ~free
     inside[state.index] = True
     positions = np.flatnonzero(state.free)
     found = [Exchange(int(i), None, float(worth[i]), state.alpha) for i in positions]
-    for some in np.array_split(positions, 1 + len(positions) * len(free) // _TOGETHER):
+    for some in np.array_split(positions, min(len(positions), 1 + len(positions) * len(free) // _TOGETHER)):
         S, Q = scores.without(state, some)
         gain, precision = addition_gain(S, Q, objective.smoothness)
         gain[inside] = 0.0
-        top = np.argpartition(-gain, min(_EACH, len(gain)) - 1, axis=0)[:_EACH] if len(some) else np.empty((0, 0))
+        top = np.argpartition(-gain, min(_EACH, len(gain)) - 1, axis=0)[:_EACH]
         for place, position in enumerate(some.tolist()):
             best = gain[:, place].max()
             for column in top[:, place].tolist():
@@ -125,9 +125,9 @@ def exchanges(
                     score = float(Q[column, place] ** 2 / S[column, place])
                     found.append(Exchange(position, column, loss, alpha, score))
     found.sort(key=lambda exchange: exchange.loss)
-    if found and found[0].loss < -enough:
+    if found[0].loss < -enough:
         return found[:1]
-    few = int(min(_MOST, _WORK / max(len(state.index), 1) ** 3))
+    few = int(min(_MOST, _WORK / len(state.index) ** 3))
     near = [exchange for exchange in found[:few] if exchange.loss < within + _HOPE]
     climbed = _climbed(state, scores, objective, near, within) if near else []
     return sorted(climbed + found[len(near) :], key=lambda exchange: exchange.loss)
@@ -185,7 +185,7 @@ def _look(
         own = 0.5 * np.log(alpha) - c * (1 - alpha * variance) + objective.a * np.log(alpha) - objective.b * alpha
         J = own[:, free].sum(axis=1) + 0.5 * (np.einsum("pi,pi->p", b, w) - log_determinant)
     lost = (sign <= 0) | ~np.isfinite(J)
-    T = Sigma - (Sigma * alpha[:, None]) @ Sigma  # Sigma H Sigma
+    T = Sigma - (Sigma * (alpha * free)[:, None]) @ Sigma  # Sigma H Sigma, fixed columns having no price
     T_own = T[:, diagonal, diagonal]
     slope = 0.5 * (1 - alpha * (variance + w**2)) + c * alpha * T_own + objective.a - objective.b * alpha
     hill = -(alpha[:, :, None] * alpha[:, None]) * Sigma * (0.5 * Sigma + w[:, :, None] * w[:, None] - 2 * c * T)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score, with_weaker_as_noise
+from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score, score_of, with_weaker_as_noise
 from bayes_sparse.inference.evidence.exchanges import largest
 from bayes_sparse.inference.l1.path import Point
 from bayes_sparse.problem.gaussian import cholesky
@@ -35,16 +34,16 @@ def claims(point: Point, *, rivals: bool) -> Claims:
     S = squares - np.einsum("ij,ij->i", overlap, C)
     S[1e-9 * squares > S] = 0.0  # carried by the support already, to all digits
     Q = gradient - overlap @ (gradient[index] - fixed * point.w)
-    score = _ratio(Q, S)
+    score = score_of(Q, S)
     score[index] = w**2 / Sigma.diagonal()
     left, judged = np.inf, score.copy()
     if point.path.own_noise:
-        left, priced = max(_count(point) - k, 1.0), index[problem.free[index]]
+        left, priced = max(problem.count - k, 1.0), index[problem.free[index]]
         judged[priced] = with_weaker_as_noise(score[priced], left)
     found: list[tuple[int, int, float]] = []
     for i in np.flatnonzero(problem.free[index]).tolist() if rivals else []:
         r, variance = overlap[:, i], Sigma[i, i]
-        instead = _ratio(Q + r * (w[i] / variance), S + r**2 / variance)
+        instead = score_of(Q + r * (w[i] / variance), S + r**2 / variance)
         instead[index], instead[~point.path.allowed] = 0.0, 0.0
         for j in largest(instead, _EACH):
             loss = 0.5 * (score[index[i]] - instead[j])
@@ -52,13 +51,3 @@ def claims(point: Point, *, rivals: bool) -> Claims:
                 found.append((int(index[i]), j, float(loss)))
     found.sort(key=lambda exchange: exchange[2])
     return Claims(score[: design.M], chance_of(judged, columns, left)[: design.M], found)
-
-
-def _ratio(Q: FloatArray, S: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(S > 0, Q**2 / S, 0.0)
-
-
-def _count(point: Point) -> float:
-    weights = point.path.problem.weights
-    return float(point.path.problem.design.n if weights is None else weights.sum())
