@@ -10,10 +10,19 @@ from bayes_sparse.common import registry
 from bayes_sparse.inputs.pm_model.declared import Declared
 from bayes_sparse.models.ard_gaussian import ARDGaussian
 from bayes_sparse.models.gaussian_eigen import GaussianEigen
+from bayes_sparse.models.horseshoe import Horseshoe
 from bayes_sparse.models.jeffreys_laplace import JeffreysLaplace
 from bayes_sparse.models.laplace_eigen import LaplaceEigen
 from bayes_sparse.models.student_multinomial import StudentMultinomial
 
-__all__ = ["ARDGaussian", "Declared", "GaussianEigen", "JeffreysLaplace", "LaplaceEigen", "StudentMultinomial"]
+__all__ = [
+    "ARDGaussian",
+    "Declared",
+    "GaussianEigen",
+    "Horseshoe",
+    "JeffreysLaplace",
+    "LaplaceEigen",
+    "StudentMultinomial",
+]
 
 __getattr__ = registry.by_class_name(__name__)

@@ -3,7 +3,7 @@
 The declaration, for features (or kernels) Phi and any likelihood with a linear predictor::
 
     alpha ~ Gamma(a, b)                    one a basis function
-    w     ~ Normal(0, 1 / sqrt(alpha))
+    w     ~ Normal(0, 1 / sqrt(alpha + 1/c^2))   c the slab's width, or infinite
     bias  ~ Normal(0, s0)                  wide, never pruned
     eta   = offset + bias + Phi w
     y     ~ likelihood(eta, nuisance)
@@ -15,14 +15,14 @@ choice). NUTS samples the same declaration with a proper Gamma prior. Several cl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pymc as pm
 
 from bayes_sparse.common.types import Hyper
-from bayes_sparse.inputs.named_model import Centred, bias_sd, named_problem, normal_weights, observe, standardised
+from bayes_sparse.inputs.model import Centred, Slab, check_slab, sampled_slab
+from bayes_sparse.inputs.named_model import bias_sd, coords_of, gamma_weights, named_problem, observe, predictor
 from bayes_sparse.inputs.prepare import Prepared
-from bayes_sparse.models.student_multinomial import StudentMultinomial
 from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["ARDGaussian"]
@@ -40,10 +40,16 @@ class ARDGaussian:
         Shape and rate of the Gamma prior on precisions, stated for standardised columns and targets divided by their
         spread, so that the units of neither matter; None for a flat one in evidence methods and a proper one, see
         `proper_hyper`, in NUTS.
+    slab : float, "auto" or None
+        Width c of the slab, ``w ~ Normal(0, 1/sqrt(alpha + 1/c^2))``, in units of standardised columns (times the
+        targets' spread for a regression): no weight is believed to be much larger. None for none; ``"auto"`` for
+        `proper_slab` under NUTS, whose posterior is then light-tailed whatever the data, and for `default_slab`
+        elsewhere.
     """
 
     bias_sd: float | None = None
     hyper: Hyper | None = None
+    slab: Slab = "auto"
 
     default_method: ClassVar[str] = "sequential"
     prior: ClassVar[str] = "gaussian"
@@ -53,6 +59,11 @@ class ARDGaussian:
     expansion: ClassVar[None] = None
     # Cauchy weights of a tenth of the targets' spread for standardised columns: heavy tails, most mass near zero.
     proper_hyper: ClassVar[Hyper | None] = (0.5, 0.005)
+    default_slab: ClassVar[float | None] = None
+    proper_slab: ClassVar[float | None] = 5.0
+
+    def __post_init__(self) -> None:
+        check_slab(self.slab)
 
     def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
@@ -71,14 +82,8 @@ class ARDGaussian:
             ``w ~ Normal(0, 1/sqrt(alpha))`` directly; else ``w = z / sqrt(alpha)`` with standard normal z, which NUTS
             explores better unless the data determine w well. An array says it weight by weight.
         """
-        if data.several:  # the same with one predictor a class
-            return StudentMultinomial(self.bias_sd).declare(data, hyper, centred=centred)
         sd = bias_sd(data, self.bias_sd)
-        coords: dict[str, Any] = {data.table.obs_dim: data.table.rows, "basis": data.names}
-        with pm.Model(coords=coords) as model:
-            w = normal_weights(data, hyper, sd, centred=centred)
-            eta = data.offset + pm.math.dot(standardised(data), w)
-            if data.basis.bias:
-                eta = eta + pm.Normal("bias", 0.0, sd)
-            observe(data, eta)
+        with pm.Model(coords=coords_of(data)) as model:
+            w = gamma_weights(data, hyper, sampled_slab(self), sd, centred=centred)
+            observe(data, predictor(data, w, sd))
         return model

@@ -60,6 +60,9 @@ class JeffreysLaplace:
     hyper: ClassVar[Hyper | None] = None
     default_hyper: ClassVar[Hyper | None] = None
     proper_hyper: ClassVar[Hyper | None] = None
+    slab: ClassVar[None] = None
+    default_slab: ClassVar[float | None] = None
+    proper_slab: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
         if self.bounds is None:

@@ -61,6 +61,9 @@ class LaplaceEigen:
     coordinates: ClassVar[str] = "eigen"
     # In units of the likelihood's own sd along a direction half of the prior's mass is within 1: heavy-tailed, proper.
     proper_hyper: ClassVar[Hyper | None] = (1.0, 0.5)
+    slab: ClassVar[None] = None
+    default_slab: ClassVar[float | None] = None
+    proper_slab: ClassVar[float | None] = None
 
     def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""

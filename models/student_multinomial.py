@@ -19,19 +19,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pymc as pm
-import pytensor.tensor as pt
 
 from bayes_sparse.common.types import Hyper
-from bayes_sparse.inputs.named_model import (
-    Centred,
-    bias_sd,
-    class_slices,
-    named_problem,
-    normal_weights,
-    observe,
-    standardised,
-    weight_names,
-)
+from bayes_sparse.inputs.model import Centred, Slab, check_slab, sampled_slab
+from bayes_sparse.inputs.named_model import bias_sd, coords_of, gamma_weights, named_problem, observe, predictor
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.labelled import LabelledProblem
 
@@ -49,10 +40,13 @@ class StudentMultinomial:
     hyper : (float, float), optional
         Shape and rate of the Gamma prior on precisions; None for a flat one in evidence methods and a proper one, see
         `proper_hyper`, in NUTS.
+    slab : float, "auto" or None
+        As for `ARDGaussian`.
     """
 
     bias_sd: float | None = None
     hyper: Hyper | None = None
+    slab: Slab = "auto"
 
     default_method: ClassVar[str] = "mackay"
     prior: ClassVar[str] = "gaussian"
@@ -63,6 +57,11 @@ class StudentMultinomial:
     # the improper limit (digits, ten splits: 4.5% against 5.8%, at equal log loss), and is what NUTS samples too.
     default_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
     proper_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
+    default_slab: ClassVar[float | None] = None
+    proper_slab: ClassVar[float | None] = 5.0
+
+    def __post_init__(self) -> None:
+        check_slab(self.slab)
 
     def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
@@ -81,15 +80,8 @@ class StudentMultinomial:
             ``w ~ Normal(0, 1/sqrt(alpha))`` directly; else ``w = z / sqrt(alpha)`` with standard normal z, which NUTS
             explores better unless the data determine w well. An array says it weight by weight.
         """
-        Phi, sd = standardised(data), bias_sd(data, self.bias_sd)
-        coords = {data.table.obs_dim: data.table.rows, "class": data.labels, "basis": weight_names(data)}
-        with pm.Model(coords=coords) as model:
-            w = normal_weights(data, hyper, sd, centred=centred)
-            if data.own is None:
-                eta = pm.math.dot(Phi, w.reshape((len(data.labels), Phi.shape[1])).T)
-            else:
-                eta = pt.stack([pm.math.dot(Phi[:, own], w[own]) for own in class_slices(data)], axis=1)
-            if data.basis.bias:
-                eta = eta + pm.Normal("bias", 0.0, sd, dims="class")
-            observe(data, eta)
+        sd = bias_sd(data, self.bias_sd)
+        with pm.Model(coords=coords_of(data)) as model:
+            w = gamma_weights(data, hyper, sampled_slab(self), sd, centred=centred)
+            observe(data, predictor(data, w, sd))
         return model

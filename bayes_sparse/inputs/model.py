@@ -8,15 +8,37 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pymc as pm
 
+from bayes_sparse.common.checks import positive
 from bayes_sparse.common.types import BoolArray, Hyper
 from bayes_sparse.inputs.basis import Basis
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.labelled import LabelledProblem
 
-__all__ = ["Centred", "Handed", "Model", "NamedModel"]
+__all__ = ["Centred", "Handed", "Model", "NamedModel", "Slab", "check_slab", "sampled_slab", "slab_precision"]
 
 type Centred = bool | BoolArray
+type Slab = float | str | None
+
+
+def check_slab(slab: Slab) -> None:
+    """Refuse what is no width."""
+    if slab is None or slab == "auto":
+        return
+    if isinstance(slab, str):
+        raise ValueError(f"`slab` is a number > 0, None for no slab, or 'auto', got {slab!r}.")
+    positive("slab", slab)
+
+
+def slab_precision(slab: float | None, unit: float) -> float:
+    """The least precision ``1/c^2`` that a slab of width c leaves a weight, in the targets' own units."""
+    return 0.0 if slab is None else (slab * unit) ** -2.0
+
+
+def sampled_slab(model: Model) -> float | None:
+    """The slab of a declaration, which NUTS samples."""
+    slab = model.proper_slab if model.slab == "auto" else model.slab
+    return None if slab is None else float(slab)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +76,10 @@ class Model(Protocol):
         The one it has; None for any.
     hyper : (float, float), optional
         The one that was asked for.
+    slab : float, "auto" or None
+        Width c of the slab, ``w_j ~ Normal(0, 1/(alpha_j + 1/c^2))``, that was asked for.
+    default_slab, proper_slab : float, optional
+        What ``"auto"`` is for evidence methods and for NUTS.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -61,6 +87,8 @@ class Model(Protocol):
     proper_hyper: ClassVar[Hyper | None]
     default_hyper: ClassVar[Hyper | None]
     likelihood: ClassVar[str | None]
+    default_slab: ClassVar[float | None]
+    proper_slab: ClassVar[float | None]
 
     @property
     def prior(self) -> str:
@@ -77,6 +105,10 @@ class Model(Protocol):
     @property
     def hyper(self) -> Hyper | None:
         """The hyper-prior asked for."""
+
+    @property
+    def slab(self) -> Slab:
+        """The slab asked for."""
 
 
 @runtime_checkable

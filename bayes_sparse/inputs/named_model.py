@@ -17,7 +17,7 @@ from bayes_sparse.common.checks import positive
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, compiled
-from bayes_sparse.inputs.model import Centred
+from bayes_sparse.inputs.model import Centred, slab_precision
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.classes import ClassDesign, ClassProblem
 from bayes_sparse.problem.design import column_moments
@@ -31,11 +31,15 @@ __all__ = [
     "LikelihoodAtData",
     "bias_sd",
     "class_slices",
+    "coords_of",
+    "gamma_weights",
+    "global_scale",
     "kept_precision",
     "kept_weights",
     "named_problem",
     "normal_weights",
     "observe",
+    "predictor",
     "scaled",
     "standardised",
     "weight_names",
@@ -88,16 +92,42 @@ def standardised(data: Prepared) -> FloatArray:
     return Phi if data.scale is None else Phi / data.scale
 
 
-def normal_weights(data: Prepared, hyper: tuple[float, float], sd: float, *, centred: Centred) -> Any:
-    """Precisions and normal weights of a declaration, inside its model context: the weights.
+def gamma_weights(
+    data: Prepared, hyper: tuple[float, float], slab: float | None, sd: float, *, centred: Centred
+) -> Any:
+    """Gamma precisions and normal weights of a declaration, inside its model context: the weights.
 
-    ``w ~ Normal(0, 1/sqrt(alpha))`` directly where centred, else ``w = z / sqrt(alpha)`` with standard normal z. The
-    hyper-prior is that of targets divided by their spread.
+    The hyper-prior is that of targets divided by their spread.
+    """
+    alpha = pm.Gamma("alpha", hyper[0], hyper[1] * data.unit**2, dims="basis")
+    return normal_weights(data, alpha, slab, sd, centred=centred)
+
+
+def normal_weights(data: Prepared, alpha: Any, slab: float | None, sd: float, *, centred: Centred) -> Any:
+    """Normal weights of given precisions above those of the slab; columns that are kept have the bias's prior.
+
+    ``w ~ Normal(0, 1/sqrt(alpha + 1/c^2))`` directly where centred, else in units of that sd.
     """
     kept, known = kept_weights(data, sd)
-    alpha = pm.Gamma("alpha", hyper[0], hyper[1] * data.unit**2, dims="basis")
-    precision: Any = alpha if not kept.any() else pt.switch(kept, known, alpha)
+    precision: Any = alpha + slab_precision(slab, data.unit)
+    if kept.any():
+        precision = pt.switch(kept, known, precision)
     return scaled(pm.Normal, "w", 1 / pt.sqrt(precision), "basis", centred)
+
+
+def global_scale(data: Prepared, relevant: float | None) -> float:
+    """Scale of the horseshoe's tau where so many basis functions (of each class) are expected to matter."""
+    M, n = int((~data.kept).sum()), data.table.n if data.weights is None else float(data.weights.sum())
+    if data.own is not None:
+        M = M // len(data.own)
+    m = min(5.0, M / 2) if relevant is None else relevant
+    if m >= M > 0:
+        raise ValueError(f"`relevant` is how many of the {M} basis functions are expected to matter, got {m:g}.")
+    if data.likelihood.targets == "counts":
+        told = float(np.average(data.y, weights=data.weights)) ** -0.5 if data.y.any() else 1.0
+    else:
+        told = data.unit if data.likelihood.targets == "numbers" else 2.0
+    return float(m / max(M - m, 1e-300) * told / np.sqrt(n))
 
 
 def scaled(distribution: Any, name: str, scale: Any, dim: str, centred: Centred) -> Any:
@@ -113,6 +143,24 @@ def scaled(distribution: Any, name: str, scale: Any, dim: str, centred: Centred)
         return pm.Deterministic(name, scale * distribution("z", 0.0, 1.0, dims=dim), dims=dim)
     z = distribution("z", 0.0, pt.switch(directly, scale, 1.0), dims=dim)
     return pm.Deterministic(name, z * pt.switch(directly, 1.0, scale), dims=dim)
+
+
+def coords_of(data: Prepared) -> dict[str, Any]:
+    """Coordinates of a declaration on the weights."""
+    coords: dict[str, Any] = {data.table.obs_dim: data.table.rows, "basis": weight_names(data)}
+    return {**coords, "class": data.labels} if data.several else coords
+
+
+def predictor(data: Prepared, w: Any, sd: float) -> Any:
+    """The linear predictor, or one a class, of a declaration, with its bias, inside its model context."""
+    Phi: Any = standardised(data)
+    if not data.several:
+        eta = data.offset + pm.math.dot(Phi, w)
+    elif data.own is None:
+        eta = pm.math.dot(Phi, w.reshape((len(data.labels), Phi.shape[1])).T)
+    else:
+        eta = pt.stack([pm.math.dot(Phi[:, own], w[own]) for own in class_slices(data)], axis=1)
+    return eta + pm.Normal("bias", 0.0, sd, dims="class" if data.several else None) if data.basis.bias else eta
 
 
 def observe(data: Prepared, eta: Any) -> None:

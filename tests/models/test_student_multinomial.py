@@ -284,13 +284,13 @@ def test_one_vs_rest_is_for_classes():
 @pytest.mark.quick
 def test_the_declared_density_by_hand():
     data = prepare((X, Y), None, "categorical", bases.resolve("linear"), None, None, None)
-    model = bs.models.StudentMultinomial(bias_sd=3.0).declare(data, (1.5, 0.7), centred=True)
+    model = bs.models.StudentMultinomial(bias_sd=3.0, slab=2.0).declare(data, (1.5, 0.7), centred=True)
     point = model.initial_point()
     point = {name: RNG.normal(size=np.shape(value)) for name, value in point.items()}
     alpha = np.exp(point["alpha_log__"])
     eta = Z @ point["w"].reshape(3, P).T + point["bias"]
     expected = log_softmax(eta, axis=1)[np.arange(N), np.searchsorted(LABELS, Y)].sum()
-    expected += stats.norm.logpdf(point["w"], scale=alpha**-0.5).sum()
+    expected += stats.norm.logpdf(point["w"], scale=(alpha + 0.25) ** -0.5).sum()
     expected += stats.gamma.logpdf(alpha, 1.5, scale=1 / 0.7).sum() + stats.norm.logpdf(point["bias"], scale=3.0).sum()
     assert_allclose(model.compile_logp(jacobian=False, mode="FAST_COMPILE")(point), expected, rtol=1e-9)
 

@@ -57,6 +57,9 @@ class Declared:
     likelihood: ClassVar[str | None] = None
     default_hyper: ClassVar[tuple[float, float] | None] = None
     proper_hyper: ClassVar[tuple[float, float] | None] = (0.5, 0.005)
+    slab: ClassVar[None] = None
+    default_slab: ClassVar[float | None] = None
+    proper_slab: ClassVar[float | None] = None
 
     @property
     def default_method(self) -> str:
