@@ -79,8 +79,8 @@ class Density:
         ``evaluate(x)`` gives the log density and its gradient, (dim,).
     mean : array (dim,)
         Centre.
-    factor : array (dim, dim)
-        F with F F' its approximate covariance.
+    factor : array (dim, dim) or (dim,)
+        F with F F' its approximate covariance, or the sds of coordinates without correlations.
     """
 
     evaluate: Callable[[FloatArray], Value]
@@ -89,12 +89,12 @@ class Density:
 
     def __call__(self, z: FloatArray) -> Value:
         """Log density and gradient in the sampler's coordinates."""
-        value, gradient = self.evaluate(self.mean + self.factor @ z)
-        return float(value), self.factor.T @ gradient
+        value, gradient = self.evaluate(self.x(z))
+        return float(value), self.factor * gradient if self.factor.ndim == 1 else self.factor.T @ gradient
 
     def x(self, z: FloatArray) -> FloatArray:
-        """Natural coordinates of many draws (..., dim)."""
-        return np.asarray(self.mean + z @ self.factor.T)
+        """Natural coordinates of one or many draws (..., dim)."""
+        return np.asarray(self.mean + (z * self.factor if self.factor.ndim == 1 else z @ self.factor.T))
 
 
 def choose_sampler(asked: str) -> str:

@@ -6,6 +6,7 @@ density is nearly a standard normal in them, so hardly any warm-up is needed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from pytensor.graph.op import Op
 
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.fitting.nuts.processes import Tell, each_chain
 from bayes_sparse.inference.sampling import Chains, Density, Sampling, Value
 
-__all__ = ["counted", "sample_density", "standard_stats"]
+__all__ = ["counted", "joined", "sample_density", "standard_stats"]
 
 # What the samplers call the same thing, and what ArviZ does.
 _NAMES = {
@@ -42,14 +44,37 @@ _SPREAD = 0.5  # chains start so far from the mean, in sds: near enough to be qu
 
 
 def sample_density(density: Density, sampling: Sampling) -> Chains:
-    """Draw from a density."""
+    """Draw from a density, each chain with a seed of its own."""
+    seeds = np.random.SeedSequence(sampling.random_seed).generate_state(sampling.chains)
     run = _by_nutpie if sampling.sampler == "nutpie" else _by_pymc
-    sampled = run(density, sampling)
-    z = sampled["posterior"]["z"].transpose("chain", "draw", ...).to_numpy()
-    return Chains(density.x(z), standard_stats(sampled["sample_stats"].to_dataset()), *counted(sampled))
+    more = {name: value for name, value in sampling.more.items() if name != "cores"}
+    total = sampling.chains * (sampling.tune + sampling.draws)
+
+    def job(chain: int, tell: Tell) -> Chains:
+        sampled = run(density, replace(sampling, random_seed=int(seeds[chain]), more=more), tell)
+        z = sampled["posterior"]["z"].transpose("chain", "draw", ...).to_numpy()
+        return Chains(density.x(z), standard_stats(sampled["sample_stats"].to_dataset()), *counted(sampled))
+
+    with FitProgress("Sampling", sampling.progressbar) as progress:
+
+        def report(told: list[tuple[int, int]]) -> None:
+            done, divergent = (sum(said) for said in zip(*told, strict=True))
+            progress.say(f"Sampling: {done} of {total} draws, warm-up included, {divergent} divergences")
+
+        return joined(each_chain(job, sampling.chains, sampling.more.get("cores"), report))
 
 
-def _by_nutpie(density: Density, sampling: Sampling) -> xr.DataTree:
+def joined(parts: list[Chains]) -> Chains:
+    """Chains of several runs as one."""
+    return Chains(
+        np.concatenate([part.x for part in parts]),
+        {name: np.concatenate([part.stats[name] for part in parts]) for name in parts[0].stats},
+        sum(part.gradients for part in parts),
+        sum(part.warmup_gradients for part in parts),
+    )
+
+
+def _by_nutpie(density: Density, sampling: Sampling, tell: Tell) -> xr.DataTree:
     import nutpie
     from nutpie.compiled_pyfunc import from_pyfunc
 
@@ -70,31 +95,26 @@ def _by_nutpie(density: Density, sampling: Sampling) -> xr.DataTree:
         ["z"],
         make_initial_point_fn=start,
     )
-    total = sampling.chains * (sampling.tune + sampling.draws)
-    with FitProgress("Sampling", sampling.progressbar) as progress:
 
-        def report(chains: Any) -> None:
-            done, divergent = (sum(getattr(c, name) for c in chains) for name in ("finished_draws", "divergences"))
-            progress.say(f"Sampling (nutpie): {done} of {total} draws, warm-up included, {divergent} divergences")
+    def report(chains: Any) -> None:
+        tell(chains[0].finished_draws, chains[0].divergences)
 
-        sampled: xr.DataTree = nutpie.sample(
-            compiled,
-            draws=sampling.draws,
-            tune=max(sampling.tune, 1),
-            chains=sampling.chains,
-            # A compiled likelihood has one place for its results, so chains take turns; Python's lock would make them
-            # anyway.
-            cores=1,
-            seed=sampling.random_seed,
-            target_accept=sampling.target_accept,
-            progress_bar=False,
-            progress_callback=report,
-            **{name: value for name, value in sampling.more.items() if name != "cores"},
-        )
+    sampled: xr.DataTree = nutpie.sample(
+        compiled,
+        draws=sampling.draws,
+        tune=max(sampling.tune, 1),
+        chains=1,
+        cores=1,
+        seed=sampling.random_seed,
+        target_accept=sampling.target_accept,
+        progress_bar=False,
+        progress_callback=report,
+        **sampling.more,
+    )
     return sampled
 
 
-def _by_pymc(density: Density, sampling: Sampling) -> xr.DataTree:
+def _by_pymc(density: Density, sampling: Sampling, tell: Tell) -> xr.DataTree:
     op = _LogDensity(density)
     dim = len(density.mean)
     rng = np.random.default_rng(sampling.random_seed)
@@ -104,15 +124,16 @@ def _by_pymc(density: Density, sampling: Sampling) -> xr.DataTree:
     arguments: dict[str, Any] = {
         "draws": sampling.draws,
         "tune": sampling.tune,
-        "chains": sampling.chains,
+        "chains": 1,
         "cores": 1,
         "random_seed": sampling.random_seed,
-        "progressbar": sampling.progressbar,
-        "quiet": not sampling.progressbar,
+        "progressbar": False,
+        "quiet": True,
+        "callback": lambda trace, draw: tell(draw.draw_idx + 1, 0),
         "target_accept": sampling.target_accept,
         "nuts_sampler": "pymc",
         "init": "adapt_diag",
-        "initvals": [{"z": _SPREAD * rng.standard_normal(dim)} for _ in range(sampling.chains)],
+        "initvals": {"z": _SPREAD * rng.standard_normal(dim)},
         "discard_tuned_samples": False,
         "compute_convergence_checks": False,
         "compile_kwargs": {"mode": Mode(linker="py", optimizer="fast_run")},

@@ -1,0 +1,83 @@
+"""The log density of a `pm.Model` over one vector, its unconstrained variables one after the other, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import xarray as xr
+
+from bayes_sparse.common.types import FloatArray
+from bayes_sparse.fitting.nuts.cut import Cut, Uncut
+from bayes_sparse.inputs.pm_model.graph import Var
+
+__all__ = ["WholeModel"]
+
+
+class WholeModel:
+    """A declaration as a density, equal to its ``logp``.
+
+    Parameters
+    ----------
+    model : pymc.Model
+        With continuous variables.
+
+    Raises
+    ------
+    Uncut
+        If it has operations on matrices other than products with constant ones, or discrete variables.
+    """
+
+    def __init__(self, model: pm.Model) -> None:
+        self.model = model
+        self._values: list[Var] = [model.rvs_to_values[rv] for rv in model.free_RVs]
+        if not self._values or any(v.dtype != "float64" for v in self._values):
+            raise Uncut("not all variables are continuous")
+        point = model.initial_point()
+        self._shapes = [np.shape(point[v.name]) for v in self._values]
+        self.start: FloatArray = np.concatenate([np.ravel(point[v.name]) for v in self._values]).astype(float)
+        self._cut = Cut(self._values, [model.logp()])
+
+    def evaluate(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Log density and gradient."""
+        height, slopes = self._cut.slopes(*self._pieces(x))
+        return height, np.concatenate([np.ravel(slope) for slope in slopes])
+
+    def posterior(self, x: FloatArray) -> xr.Dataset:
+        """Draws (chains, draws, dim) under the model's own names, those of deterministic variables too."""
+        wanted = [*self.model.free_RVs, *self.model.deterministics]
+        return self._named(x, wanted, self.model.replace_rvs_by_values(wanted))
+
+    def log_likelihood(self, x: FloatArray) -> xr.Dataset:
+        """Of every observation, at every draw."""
+        observed = self.model.observed_RVs
+        terms = self.model.logp(vars=observed, jacobian=False, sum=False)
+        return self._named(x, observed, terms)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return np.cumsum([int(np.prod(shape)) for shape in self._shapes]).tolist()
+
+    def _pieces(self, x: FloatArray) -> list[FloatArray]:
+        return [
+            part.reshape(shape)
+            for part, shape in zip(np.split(x, self._ends[:-1]), self._shapes, strict=True)
+        ]
+
+    def _named(self, x: FloatArray, variables: Sequence[Var], graphs: Sequence[Var]) -> xr.Dataset:
+        """Values of graphs at every draw, under the names and dims of some variables."""
+        at, model = Cut(self._values, graphs), self.model
+        rows = [[np.array(value) for value in at(*self._pieces(row))] for row in x.reshape(-1, x.shape[-1])]
+        named: dict[str, Any] = {}
+        coords: dict[str, Any] = {dim: np.arange(size) for dim, size in zip(("chain", "draw"), x.shape[:2], strict=True)}
+        for variable, found in zip(variables, zip(*rows, strict=True), strict=True):
+            stacked = np.stack(found).reshape(*x.shape[:2], *found[0].shape)
+            own = model.named_vars_to_dims.get(variable.name) or tuple(
+                f"{variable.name}_dim_{i}" for i in range(stacked.ndim - 2)
+            )
+            named[variable.name] = (("chain", "draw", *own), stacked)
+            coords |= {dim: np.asarray(model.coords[dim]) for dim in own if model.coords.get(dim) is not None}
+        return xr.Dataset(named, coords=coords)
