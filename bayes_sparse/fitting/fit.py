@@ -28,7 +28,7 @@ from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import kernel_width
 from bayes_sparse.inputs.basis import Basis
 from bayes_sparse.inputs.likelihoods import Likelihood
-from bayes_sparse.inputs.model import Handed, Model
+from bayes_sparse.inputs.model import Handed, Model, evidence_slab
 from bayes_sparse.methods.nuts import NUTS
 
 __all__ = ["fit"]
@@ -128,19 +128,19 @@ def fit(
 def _fitted(model: Model, method: Method, handed: Handed, progressbar: bool) -> Found[Any]:
     """Run an evidence method on the data, with a kernel's width found first if that is left open."""
     family, basis = family_of(method), bases.resolve(handed.basis)
-    hyper = hyper_in_force(model, method, kernel=basis.kernel)
+    hyper, slab = hyper_in_force(model, method, kernel=basis.kernel), evidence_slab(model)
     tried: kernel_width.WidthSearch | None = None
     reading: Reading
     if kernel_width.wanted(basis):
         open_ = named_reading(model, handed, kernel_width.provisional(basis))
         reading, tried = with_width_found(
-            open_, lambda at: family.rating(Task(at.labelled, model, method, hyper)), progressbar
+            open_, lambda at: family.rating(Task(at.labelled, model, method, hyper, slab)), progressbar
         )
     else:
         reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
     if isinstance(reading, NamedReading) and not family.folds_duplicates:
         reading.say_duplicates()
-    found = find(Task(reading.labelled, model, method, hyper), progressbar, tried)
+    found = find(Task(reading.labelled, model, method, hyper, slab), progressbar, tried)
     found.attributes.update(asked(model, method, handed))
     return found
 

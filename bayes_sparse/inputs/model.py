@@ -15,7 +15,17 @@ from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.labelled import LabelledProblem
 
-__all__ = ["Centred", "Handed", "Model", "NamedModel", "Slab", "check_slab", "sampled_slab", "slab_precision"]
+__all__ = [
+    "Centred",
+    "Handed",
+    "Model",
+    "NamedModel",
+    "Slab",
+    "check_slab",
+    "evidence_slab",
+    "sampled_slab",
+    "slab_precision",
+]
 
 type Centred = bool | BoolArray
 type Slab = float | str | None
@@ -38,6 +48,12 @@ def slab_precision(slab: float | None, unit: float) -> float:
 def sampled_slab(model: Model) -> float | None:
     """The slab of a declaration, which NUTS samples."""
     slab = model.proper_slab if model.slab == "auto" else model.slab
+    return None if slab is None else float(slab)
+
+
+def evidence_slab(model: Model) -> float | None:
+    """The slab of an evidence fit that no declaration follows."""
+    slab = model.default_slab if model.slab == "auto" else model.slab
     return None if slab is None else float(slab)
 
 

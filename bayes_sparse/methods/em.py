@@ -1,9 +1,9 @@
 """Expectation maximisation: ``alpha_i = 1 / (w_i^2 + Sigma_ii)``, all precisions at once.
 
 With the Gamma(a, b) prior and the smoothness prior, ``alpha_i = (1 + 2a + 2c alpha_i T_ii) / (w_i^2 + Sigma_ii + 2b)``
-with ``T = Sigma H Sigma``; noise ``sigma^2 = (||t - Phi w||^2 + sigma^2 (sum gamma + 2c sum alpha_i T_ii)) / n``.
-Monotone by itself for a normal likelihood, guarded for the others. It never prunes on its way, so it is slow: it is
-here to be compared with.
+with ``T = Sigma H Sigma``; noise ``sigma^2 = (||t - Phi w||^2 + sigma^2 (sum gamma + 2c sum alpha_i T_ii)) / n``. A
+slab is a floor under the precisions (`Objective.fixed_point`). Monotone by itself for a normal likelihood, guarded for
+the others. It never prunes on its way, so it is slow: it is here to be compared with.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class EM:
         o = approximation.objective
 
         def update(state: State) -> tuple[FloatArray, FloatArray]:
-            top = np.full(len(state.alpha), 1 + 2 * o.a)
+            top = np.ones(len(state.alpha))
             if o.smoothness:
                 top = top + 2 * o.smoothness * state.freed
-            alpha = top / np.maximum(state.mean**2 + state.variance + 2 * o.b, 1e-300)
+            alpha = o.fixed_point(state.alpha, top, state.mean**2 + state.variance)
 
             def variance(count: float, rss: float, df: float) -> float:
                 return (rss + float(np.exp(2 * state.theta[0])) * df) / count

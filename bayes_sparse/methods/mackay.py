@@ -1,16 +1,15 @@
 """MacKay's fixed point: ``alpha_i = gamma_i / w_i^2``, all precisions at once.
 
 With the Gamma(a, b) prior and the smoothness prior, ``alpha_i = (gamma_i + 2a + 2c alpha_i T_ii) / (w_i^2 + 2b)`` with
-``T = Sigma H Sigma``; noise ``sigma^2 = ||t - Phi w||^2 / (n - sum gamma - 2c sum alpha_i T_ii)``. The papers' update
-is not monotone; here a step that would lower the objective is shortened until it does not.
+``T = Sigma H Sigma``; noise ``sigma^2 = ||t - Phi w||^2 / (n - sum gamma - 2c sum alpha_i T_ii)``. A slab is a floor
+under the precisions (`Objective.fixed_point`). The papers' update is not monotone; here a step that would lower the
+objective is shortened until it does not.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
-
-import numpy as np
 
 from bayes_sparse.common.checks import check_search
 from bayes_sparse.common.types import FloatArray, Report
@@ -61,10 +60,8 @@ class MacKay:
         o = approximation.objective
 
         def update(state: State) -> tuple[FloatArray, FloatArray]:
-            determined = state.gamma + 2 * o.a
-            if o.smoothness:
-                determined = determined + 2 * o.smoothness * state.freed
-            alpha = np.maximum(determined, 1e-300) / np.maximum(state.mean**2 + 2 * o.b, 1e-300)
+            determined = state.gamma + 2 * o.smoothness * state.freed if o.smoothness else state.gamma
+            alpha = o.fixed_point(state.alpha, determined, state.mean**2)
             return alpha, noise_scale(approximation, state, _variance)
 
         return iterate(self, problem, approximation, update, report, prune=True)

@@ -172,7 +172,8 @@ class Sequential:
         """The state with the most promising basis function added, or None if none gains."""
         if len(state.index) >= problem.design.n:
             return None
-        gain, alpha = addition_gain(scores.S, scores.Q, approximation.objective.smoothness)
+        objective = approximation.objective
+        gain, alpha = addition_gain(scores.S, scores.Q, objective.smoothness, objective.floor)
         gain[~problem.free] = gain[state.index] = 0.0
         for candidate in largest(gain, _TRIES):
             if gain[candidate] < self.tolerance:

@@ -13,36 +13,41 @@ Y = X[:, 0] - 0.1 * X[:, 1] + 0.4 * X[:, 3] + 0.7 * RNG.standard_t(5, 70)
 TIMES, SHIFT = 50.0, 7.0
 
 FITS = [
-    ("ard_gaussian", "sequential", None),
-    ("ard_gaussian", "mackay", None),
-    ("ard_gaussian", "mackay", (1.0, 0.1)),
-    ("ard_gaussian", "em", (0.5, 0.005)),
-    ("gaussian_eigen", "revm", None),
-    ("laplace_eigen", "revm", None),
-    ("jeffreys_laplace", "reweighted", None),
+    ("ard_gaussian", "sequential", {}),
+    ("ard_gaussian", "sequential", {"slab": 0.3}),
+    ("ard_gaussian", "mackay", {}),
+    ("ard_gaussian", "mackay", {"hyper": (1.0, 0.1)}),
+    ("ard_gaussian", "mackay", {"hyper": (1.0, 0.1), "slab": 0.5}),
+    ("ard_gaussian", "em", {"hyper": (0.5, 0.005)}),
+    ("ard_gaussian", "em", {"slab": 0.3}),
+    ("gaussian_eigen", "revm", {}),
+    ("gaussian_eigen", "revm", {"slab": 1.0}),
+    ("laplace_eigen", "revm", {}),
+    ("jeffreys_laplace", "reweighted", {}),
 ]
 
 
-def fitted(y, model, method, hyper, **settings):
-    given = settings | ({} if hyper is None else {"hyper": hyper})
-    return bs.fit(model, (X, y), method=method, draws=0, progressbar=False, **given)
+def fitted(y, model, method, settings, *, inputs=X):
+    return bs.fit(model, (inputs, y), method=method, draws=0, progressbar=False, **settings)
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("kernels", [False, True])
 @pytest.mark.parametrize("likelihood", ["normal", "student_t"])
-@pytest.mark.parametrize(("model", "method", "hyper"), FITS)
-def test_targets_in_other_units(model, method, hyper, likelihood, kernels):
+@pytest.mark.parametrize(("model", "method", "own"), FITS)
+def test_targets_in_other_units(model, method, own, likelihood, kernels):
+    settings = own | {"likelihood": likelihood}
     if model == "jeffreys_laplace" and likelihood == "student_t":
         with pytest.raises(ValueError, match="log-concave"):
-            fitted(Y, model, method, hyper, likelihood=likelihood)
+            fitted(Y, model, method, settings)
         return
-    settings = {"likelihood": likelihood} | ({"basis": bs.basis.rbf(3.0)} if kernels else {})
-    # The prior of the bias is as wide as ten times the targets about zero, which a shift makes wider.
-    shift = 0.0 if kernels else SHIFT
-    one, other = (fitted(y, model, method, hyper, **settings) for y in (Y, TIMES * Y + shift))
+    settings |= {"basis": bs.basis.rbf(3.0)} if kernels else {}
+    # By itself the prior of the bias is as wide as ten times the targets about zero, which a shift makes wider.
+    wide = {} if model == "jeffreys_laplace" else {"bias_sd": 1e3}
+    one = fitted(Y, model, method, settings | wide)
+    other = fitted(TIMES * Y + SHIFT, model, method, settings | {name: TIMES * sd for name, sd in wide.items()})
     assert_allclose(
-        bs.predict(other, X[:9])["mean"], TIMES * bs.predict(one, X[:9])["mean"] + shift, rtol=2e-3, atol=1e-2 * TIMES
+        bs.predict(other, X[:9])["mean"], TIMES * bs.predict(one, X[:9])["mean"] + SHIFT, rtol=2e-3, atol=1e-2 * TIMES
     )
     a, b = one["evidence"].to_dataset(), other["evidence"].to_dataset()
     assert a.attrs["status"] == b.attrs["status"]
@@ -51,9 +56,33 @@ def test_targets_in_other_units(model, method, hyper, likelihood, kernels):
     if "kept" in a:
         assert_array_equal(a["kept"], b["kept"])
         assert_allclose(b["chance"], a["chance"], rtol=0.05, atol=1e-3)
-    if hyper is not None:
-        assert_allclose(b.attrs["hyper"], hyper)
+    if "hyper" in own:
+        assert_allclose(b.attrs["hyper"], own["hyper"])
         assert_allclose(b.attrs["hyper_unit"], TIMES * a.attrs["hyper_unit"])
+    assert b.attrs.get("slab") == own.get("slab")
+
+
+CLASSES = np.digitize(Y + RNG.logistic(size=70), [-1.0, 1.0])
+OF_CLASSES = [
+    ("student_multinomial", "mackay", {}),
+    ("student_multinomial", "mackay", {"slab": 1.0}),
+    ("student_multinomial", "em", {"hyper": (0, 0), "slab": 1.0}),
+    ("student_multinomial", "one_vs_rest", {"slab": 1.0}),
+]
+
+
+@pytest.mark.parametrize(("model", "method", "own"), FITS + OF_CLASSES)
+def test_columns_in_other_units(model, method, own):
+    """Weights are one over the unit of their column, and everything else stays: columns are standardised."""
+    times = np.array([50.0, 1.0, 0.01, 3.0, 1.0, 1000.0])
+    target = CLASSES if model == "student_multinomial" else Y
+    a, b = (fitted(target, model, method, own, inputs=inputs)["evidence"] for inputs in (X, X * times + 2.0))
+    full = np.tile(times, a.sizes["basis"] // len(times))
+    size = float(np.abs(a["mean"] * np.tile(X.std(axis=0), len(full) // 6)).max())
+    assert_allclose(b["mean"] * full, a["mean"], rtol=1e-5, atol=1e-6 * size)
+    assert a.attrs["status"] == b.attrs["status"]
+    if "log_evidence" in a:
+        assert_allclose(b["log_evidence"], a["log_evidence"], rtol=1e-6)
 
 
 @pytest.mark.parametrize("likelihood", ["normal", "student_t", "poisson"])

@@ -20,7 +20,7 @@ from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inference.sampling import Density
 from bayes_sparse.inputs.kernel_width import Rating, WidthSearch
-from bayes_sparse.inputs.model import Centred, Model
+from bayes_sparse.inputs.model import Centred, Model, slab_precision
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.alternatives import in_a_sentence
 from bayes_sparse.trees.description import Description
@@ -54,12 +54,25 @@ class Task:
         As chosen.
     hyper : (float, float), optional
         The hyper-prior in force; None for the flat one.
+    slab : float, optional
+        Width of the slab in force, in units of standardised columns and of the targets' spread; None for none.
     """
 
     labelled: LabelledProblem
     model: Model
     method: Method
     hyper: Hyper | None
+    slab: float | None = None
+
+    @property
+    def unit(self) -> float:
+        """Spread of the targets, which priors are stated in."""
+        return 1.0 if self.labelled.search is None else self.labelled.search.unit
+
+    @property
+    def floor(self) -> float:
+        """The least precision that the slab leaves a weight."""
+        return slab_precision(self.slab, self.unit)
 
 
 class Ended(Protocol):

@@ -28,6 +28,7 @@ from bayes_sparse.trees.weights import WeightsDescription, factor_of
 __all__ = ["EvidenceFamily", "prices", "uses_up"]
 
 _GREEDY = 0.25  # of the observations: a fit that uses more degrees of freedom has too few left for the noise
+_ABOVE = 1e-3  # of a precision: where it is at the slab's floor, what a start leaves above it
 _DETERMINED = 0.05  # of a weight: how well by the data, for its covariance to matter
 _log = logging.getLogger("bayes_sparse")
 
@@ -151,7 +152,8 @@ class EvidenceFamily:
         return {
             "n_iterations": end.outcome.iterations,
             "hyper": list(task.hyper or (0.0, 0.0)),
-            "hyper_unit": task.labelled.searched.unit,
+            "hyper_unit": task.unit,
+            **({} if task.slab is None else {"slab": task.slab}),
             "smoothness": end.objective.smoothness,
             "reestimated": int(end.reestimated),
             "degrees_of_freedom": end.used,
@@ -188,7 +190,8 @@ class EvidenceFamily:
         index, determined = state.index, (state.index >= M) | (state.gamma > _DETERMINED)
         unit = np.ones(len(index))
         alpha = np.full(M, np.inf)
-        alpha[index[index < M]] = state.alpha[index < M]
+        # The declaration's alpha is what a precision has above the slab's.
+        alpha[index[index < M]] = np.maximum(state.alpha - task.floor, _ABOVE * state.alpha)[index < M]
         values, sds = nuisance_values(labelled, state.theta, begin), {}
         if "z" in begin and len(labelled.sparse) == 1 and labelled.sparse[0].name not in begin:
             directly = np.broadcast_to(centred, (M,))[index[index < M]]
@@ -251,12 +254,12 @@ def _objectives(task: Task) -> list[Objective]:
     """What to maximise, in the order to try."""
     a, b = (task.hyper or (0.0, 0.0))[0], _rate(task)
     smoothness, log_prior = _own(task.method).smoothness, task.labelled.searched.log_prior
-    return [Objective(c, a, b, log_prior) for c in prices(smoothness, task.labelled, flat=not (a or b))]
+    return [Objective(c, a, b, log_prior, task.floor) for c in prices(smoothness, task.labelled, flat=not (a or b))]
 
 
 def _rate(task: Task) -> float:
     """Rate of the Gamma prior on precisions, which is stated for targets divided by their spread."""
-    return 0.0 if task.hyper is None else task.hyper[1] * task.labelled.searched.unit**2
+    return 0.0 if task.hyper is None else task.hyper[1] * task.unit**2
 
 
 def _used(state: State) -> float:

@@ -20,6 +20,7 @@ from bayes_sparse.inference.one_step.expansion import check_expansion, evidence_
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inputs.kernel_width import Rating
 from bayes_sparse.inputs.model import Centred, Model
+from bayes_sparse.methods.full_matrix import FullMatrix
 from bayes_sparse.problem.surfaces import Linear
 from bayes_sparse.trees.directions import DirectionsDescription
 
@@ -88,7 +89,7 @@ class OneStepFamily:
             check_expansion(expansion)
         point = labelled.expansion_point(expansion)
         price = 0.0 if method.smoothness == "auto" else prices(method.smoothness, labelled, flat=True)[0]
-        outcome = method(labelled.surface, priors.named(_prior_of(task)), point, price, report)
+        outcome = method(labelled.surface, _prior(task), point, price, report)
         return Weighed(outcome, point, price)
 
     def judge(self, task: Task, end: Weighed) -> Status:
@@ -133,6 +134,7 @@ class OneStepFamily:
         outcome = end.outcome
         return {
             "prior": _prior_of(task),
+            **({} if task.slab is None else {"slab": task.slab}),
             "n_iterations": outcome.steps,
             "expansion": str(end.point) if isinstance(end.point, str | int) else "a point of the user's",
             "separable": int(outcome.quadratic.separates),
@@ -208,6 +210,19 @@ class OneStepFamily:
 def _prior_of(task: Task) -> str:
     """Name of the prior on each direction."""
     return _own(task.method).prior or task.model.prior
+
+
+def _prior(task: Task) -> priors.Prior:
+    """The prior on each direction, within the slab."""
+    name = _prior_of(task)
+    if task.slab is None:
+        return priors.named(name)
+    if name != "gaussian" or isinstance(task.method, FullMatrix):
+        who = f"a {name} prior" if name != "gaussian" else "method='full_matrix'"
+        raise ValueError(
+            f"`slab` bounds the normal prior of each direction by itself, which {who} has not: leave it out."
+        )
+    return priors.Gaussian(task.floor)
 
 
 def _astray(task: Task, end: Weighed) -> str:

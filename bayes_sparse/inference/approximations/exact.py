@@ -18,6 +18,7 @@ from bayes_sparse.inference.evidence.state import (
     Objective,
     Scores,
     State,
+    hyper_curvature,
     log_prior,
     precision_curvature,
     precision_slope,
@@ -101,7 +102,7 @@ class Exact:
     def slope(self, state: State) -> FloatArray:
         """Gradient of the objective in (log alpha of free columns, log sigma)."""
         o = self.objective
-        slope = precision_slope(state, o.smoothness, o.a, o.b)[state.free]
+        slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor)[state.free]
         if not state.theta.size:
             return slope
         beta = self._beta(state.theta)
@@ -118,14 +119,14 @@ class Exact:
         leaves the posterior mean and all gammas as they are.
         """
         o = self.objective
-        full = precision_curvature(state, o.smoothness, 0.0)
+        full = precision_curvature(state, o.smoothness)
         free = slice(None) if state.free.all() else state.free
         if not state.theta.size:
-            return self._with_rate(full, state)[free][:, free]
+            return self._with_hyper(full, state)[free][:, free]
         quadratic = state.alpha * state.mean**2
         cross = -full.sum(axis=1) - 0.5 * quadratic
         own = -0.5 * self._beta(state.theta) * state.residual_power - cross.sum()
-        inner = self._with_rate(full, state)[free][:, free]
+        inner = self._with_hyper(full, state)[free][:, free]
         k = len(inner)
         out = np.empty((k + 1, k + 1))
         out[:k, :k] = inner
@@ -186,8 +187,9 @@ class Exact:
     def _beta(self, theta: FloatArray) -> float:
         return float(np.exp(-2 * theta[0])) if theta.size else 1.0
 
-    def _with_rate(self, curvature: FloatArray, state: State) -> FloatArray:
-        return curvature - np.diag(self.objective.b * state.alpha) if self.objective.b else curvature
+    def _with_hyper(self, curvature: FloatArray, state: State) -> FloatArray:
+        o = self.objective
+        return curvature + np.diag(hyper_curvature(state, o.a, o.b, o.floor)) if o.a or o.b else curvature
 
     def _residual_power(self, index: IntArray, w: FloatArray) -> float:
         """Weighted residual sum of squares at w; directly from the residuals where the fit is nearly perfect."""

@@ -17,6 +17,7 @@ from bayes_sparse.inference.evidence.state import (
     Posterior,
     Scores,
     State,
+    hyper_curvature,
     log_prior,
     precision_curvature,
     precision_slope,
@@ -82,14 +83,15 @@ class LaplaceApproximation:
         change = 0.5 * Sigma
         if o.smoothness:
             change += o.smoothness * (Sigma * np.where(state.free, state.alpha, 0.0)) @ Sigma
-        slope = precision_slope(state, o.smoothness, o.a, o.b)
+        slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor)
         slope += state.alpha * state.mean * (Sigma @ self._active(state.index).turning(change, state.terms))
         return np.append(slope[state.free], self._theta_difference(state)[0])
 
     def curvature(self, state: State) -> FloatArray:
         """Hessian of the objective with H held fixed; nuisance parameters by differences, one at a time."""
         o = self.objective
-        inner = precision_curvature(state, o.smoothness, o.b)[np.ix_(state.free, state.free)]
+        full = precision_curvature(state, o.smoothness) + np.diag(hyper_curvature(state, o.a, o.b, o.floor))
+        inner = full[np.ix_(state.free, state.free)]
         outer = self._theta_difference(state)[1]
         k, m = len(inner), len(outer)
         out = np.zeros((k + m, k + m))

@@ -19,6 +19,7 @@ __all__ = ["Ascent", "delete_phantoms", "delete_useless", "iterate", "noise_scal
 
 _LONGEST = 4.0  # in log units: a precision changes by at most a factor of 55 a step
 _HALVINGS = 12
+_AT_THE_FLOOR = 1e-2  # in log units: a precision that near to the floor and pushed down goes there by itself
 
 
 @dataclass(frozen=True)
@@ -64,28 +65,42 @@ class Ascent:
     def _direction(self, state: State, slope: FloatArray) -> FloatArray:
         """Newton's step; along negative curvature a step of the same length uphill."""
         hill = -self.approximation.curvature(state)
-        m = state.theta.size
-        if m:  # a nuisance parameter at its bound and pushed outwards stays there
-            low, high = self.theta_bounds.T
-            outwards = np.where(slope[-m:] < 0, state.theta <= low, state.theta >= high)
-            if outwards.any():
-                stuck = np.flatnonzero(outwards) + len(slope) - m
-                slope[stuck] = 0.0
-                hill[stuck] = hill[:, stuck] = 0.0
-                hill[stuck, stuck] = 1.0
+        stuck, last = self._at_bounds(state, slope)
+        if len(stuck):
+            slope[stuck] = 0.0
+            hill[stuck] = hill[:, stuck] = 0.0
+            hill[stuck, stuck] = 1.0
         _, step, info = lapack.dposv(hill, slope)
         if info != 0:
             values, vectors = np.linalg.eigh(hill)
             step = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-7))
         longest = np.abs(step).max()
-        return np.asarray(step * min(1.0, _LONGEST / longest)) if longest > 0 else step
+        step = np.asarray(step * min(1.0, _LONGEST / longest)) if longest > 0 else step
+        step[stuck] = last
+        return step
+
+    def _at_bounds(self, state: State, slope: FloatArray) -> tuple[IntArray, FloatArray]:
+        """What is at its bound and pushed outwards, and how far that is from it: it does not take part in the step."""
+        m, floor = state.theta.size, self.approximation.objective.floor
+        stuck, last = np.empty(0, dtype=np.intp), np.empty(0)
+        if floor:
+            above = np.log(state.alpha[state.free] / floor)
+            stuck = np.flatnonzero((slope[: len(above)] < 0) & (above < _AT_THE_FLOOR))
+            last = -above[stuck]
+        if m:
+            low, high = self.theta_bounds.T
+            outwards = np.where(slope[-m:] < 0, state.theta <= low, state.theta >= high)
+            if outwards.any():
+                stuck = np.append(stuck, np.flatnonzero(outwards) + len(slope) - m)
+                last = np.append(last, np.zeros(int(outwards.sum())))
+        return stuck, last
 
     def _climb(self, state: State, slope: FloatArray, step: FloatArray) -> State | None:
         k = len(slope) - state.theta.size
-        scale, promise = 1.0, float(slope @ step)
+        scale, promise, floor = 1.0, float(slope @ step), self.approximation.objective.floor
         for _ in range(_HALVINGS):
             alpha = state.alpha.copy()
-            alpha[state.free] *= np.exp(scale * step[:k])
+            alpha[state.free] = np.maximum(alpha[state.free] * np.exp(scale * step[:k]), floor)
             theta = state.theta
             if theta.size:
                 theta = np.minimum(
@@ -176,7 +191,7 @@ def iterate(
     proper prior), those kept go on from there, and the history ends before that.
     """
     index = np.arange(problem.design.width)
-    start = approximation.at(index, _start(problem), problem.theta)
+    start = approximation.at(index, approximation.objective.floor + _start(problem), problem.theta)
     prune = prune and not approximation.objective.b
 
     def repeated(state: State) -> Outcome:
@@ -237,12 +252,13 @@ def _step(
     with np.errstate(divide="ignore"):
         move = np.where(state.free, np.log(alpha) - np.log(state.alpha), 0.0)
     move = np.clip(move, -5.0, 5.0)
-    scale = 1.0
+    scale, floor = 1.0, approximation.objective.floor
     for _ in range(_HALVINGS):
         between = state.theta + scale * (theta - state.theta)
         if between.size:
             between = np.clip(between, problem.theta_bounds[:, 0], problem.theta_bounds[:, 1])
-        new = approximation.at(state.index, state.alpha * np.exp(scale * move), between, state)
+        between_alpha = np.where(state.free, np.maximum(state.alpha * np.exp(scale * move), floor), state.alpha)
+        new = approximation.at(state.index, between_alpha, between, state)
         if new.objective >= state.objective:
             return new
         scale /= 2

@@ -27,19 +27,22 @@ _STEPS = 3  # Newton steps of that climb
 _LONGEST = 2.0  # of such a step, in log units
 
 
-def addition_gain(S: FloatArray, Q: FloatArray, smoothness: float) -> tuple[FloatArray, FloatArray]:
-    """Gain in the objective from adding each column at its own best precision, and that precision."""
+def addition_gain(S: FloatArray, Q: FloatArray, smoothness: float, floor: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """Gain in the objective from adding each column at its own best precision above the floor, and that precision."""
     with np.errstate(divide="ignore", invalid="ignore"):
         u = Q**2 / S - 2 * smoothness
         pays = (u > 1) & (S > 0)
         gain = np.where(pays, 0.5 * (u - 1 - np.log(u)), 0.0)
         alpha = np.where(pays, S / (u - 1), np.inf)
+        low = alpha < floor  # beyond its best precision the gain falls towards zero, but stays above it
+        if low.any():
+            alpha[low], gain[low] = floor, column_worth(floor, S[low], Q[low], smoothness)
     return gain, alpha
 
 
-def column_worth(alpha: FloatArray, s: FloatArray, q: FloatArray, smoothness: float) -> FloatArray:
+def column_worth(alpha: FloatArray | float, s: FloatArray, q: FloatArray, smoothness: float) -> FloatArray:
     """What the objective would lose with a column of precision alpha taken out."""
-    return 0.5 * (np.log(alpha / (alpha + s)) + (q**2 - 2 * smoothness * s) / (alpha + s))
+    return np.asarray(0.5 * (np.log(alpha / (alpha + s)) + (q**2 - 2 * smoothness * s) / (alpha + s)))
 
 
 def largest(gain: FloatArray, count: int) -> list[int]:
@@ -112,7 +115,7 @@ def exchanges(
     found = [Exchange(int(i), None, float(worth[i]), state.alpha) for i in positions]
     for some in np.array_split(positions, min(len(positions), 1 + len(positions) * len(free) // _TOGETHER)):
         S, Q = scores.without(state, some)
-        gain, precision = addition_gain(S, Q, objective.smoothness)
+        gain, precision = addition_gain(S, Q, objective.smoothness, objective.floor)
         gain[inside] = 0.0
         top = np.argpartition(-gain, min(_EACH, len(gain)) - 1, axis=0)[:_EACH]
         for place, position in enumerate(some.tolist()):
@@ -158,6 +161,7 @@ def _climbed(
     for _ in range(_STEPS):
         on = np.flatnonzero(J + promise > now - within)  # the others will not come as near
         new = alpha[on] * np.exp(step[on])
+        new[:, state.free] = np.maximum(new[:, state.free], objective.floor)
         new_J, new_step, new_promise = _look(H[on], b[on], new, state.free, objective)
         better = new_J > J[on]
         J[on], alpha[on] = np.where(better, new_J, J[on]), np.where(better[:, None], new, alpha[on])
@@ -173,7 +177,7 @@ def _look(
 
     Also what the step promises to gain.
     """
-    c, k = objective.smoothness, len(free)
+    c, a, rate, floor, k = objective.smoothness, objective.a, objective.b, objective.floor, len(free)
     diagonal = np.arange(k)
     P = H.copy()
     P[:, diagonal, diagonal] += alpha
@@ -182,16 +186,23 @@ def _look(
     variance = Sigma[:, diagonal, diagonal]
     sign, log_determinant = np.linalg.slogdet(P)
     with np.errstate(invalid="ignore"):
-        own = 0.5 * np.log(alpha) - c * (1 - alpha * variance) + objective.a * np.log(alpha) - objective.b * alpha
+        above = np.where(free, alpha - floor, alpha)
+        own = 0.5 * np.log(alpha) - c * (1 - alpha * variance) + (a * np.log(above) if a else 0.0) - rate * above
         J = own[:, free].sum(axis=1) + 0.5 * (np.einsum("pi,pi->p", b, w) - log_determinant)
     lost = (sign <= 0) | ~np.isfinite(J)
     T = Sigma - (Sigma * (alpha * free)[:, None]) @ Sigma  # Sigma H Sigma, fixed columns having no price
     T_own = T[:, diagonal, diagonal]
-    slope = 0.5 * (1 - alpha * (variance + w**2)) + c * alpha * T_own + objective.a - objective.b * alpha
+    slope = 0.5 * (1 - alpha * (variance + w**2)) + c * alpha * T_own - rate * alpha
     hill = -(alpha[:, :, None] * alpha[:, None]) * Sigma * (0.5 * Sigma + w[:, :, None] * w[:, None] - 2 * c * T)
-    hill[:, diagonal, diagonal] += 0.5 * alpha * (variance + w**2) - c * alpha * T_own + objective.b * alpha
-    slope[:, ~free], hill[:, ~free], hill[:, :, ~free] = 0.0, 0.0, 0.0
-    hill[:, diagonal, diagonal] += 1e-3 + ~free
+    hill[:, diagonal, diagonal] += 0.5 * alpha * (variance + w**2) - c * alpha * T_own + rate * alpha
+    if a:
+        share = np.where(free, np.maximum(above / alpha, 1e-9), 1.0)
+        slope += a / share
+        hill[:, diagonal, diagonal] += a * (1 - share) / share**2
+    held = ~free | ((alpha <= floor) & (slope < 0))  # a precision at the floor and pushed down stays there
+    slope[held] = 0.0
+    hill *= ~held[:, :, None] & ~held[:, None]
+    hill[:, diagonal, diagonal] += 1e-3 + held
     J[lost], slope[lost], hill[lost] = -np.inf, 0.0, np.eye(k)
     step = np.linalg.solve(hill, slope[:, :, None])[:, :, 0]
     uphill = np.einsum("pi,pi->p", slope, step) > 0

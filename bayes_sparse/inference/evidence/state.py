@@ -20,6 +20,7 @@ __all__ = [
     "Posterior",
     "Scores",
     "State",
+    "hyper_curvature",
     "log_prior",
     "precision_curvature",
     "precision_slope",
@@ -35,15 +36,18 @@ class Objective:
     smoothness : float
         c, the cost of a degree of freedom in nats: of the gammas of free columns, whose precisions are estimated.
     a, b : float
-        Shape and rate of the Gamma prior on each free precision.
+        Shape and rate of the Gamma prior on each free precision, on what it has above the floor.
     log_prior : callable, optional
         Log-density of the nuisance parameters on the unconstrained scale.
+    floor : float
+        The least that a free precision may be: ``1/c^2`` under a slab of width c.
     """
 
     smoothness: float = 0.0
     a: float = 0.0
     b: float = 0.0
     log_prior: Callable[[FloatArray], float] | None = None
+    floor: float = 0.0
 
     def value(self, log_evidence: float, posterior: Primal | Dual, free: NDArray[np.bool_], theta: FloatArray) -> float:
         """J from its parts; ``free`` says which of the posterior's columns have their precision estimated."""
@@ -51,8 +55,22 @@ class Objective:
         if self.smoothness:
             J -= self.smoothness * float(np.maximum(1 - alpha[free] * posterior.variance[free], 0.0).sum())
         if self.a or self.b:
-            J += float(np.sum(self.a * np.log(alpha[free]) - self.b * alpha[free]))
+            above = np.maximum(alpha[free] - self.floor, 0.0)
+            with np.errstate(divide="ignore"):  # at the floor itself a shape above zero leaves no density
+                J += float(np.sum(self.a * np.log(above) - self.b * above))
         return J + self.prior(theta)
+
+    def fixed_point(self, alpha: FloatArray, top: FloatArray, bottom: FloatArray) -> FloatArray:
+        """New precisions for a method whose own are ``top / bottom``.
+
+        The hyper-prior speaks of ``alpha - floor``, which moves by its share of alpha: ``(share top + 2a) / (bottom +
+        2b)`` above the floor. Under the flat one the floor is a bound.
+        """
+        if not (self.a or self.b):
+            return np.maximum(np.maximum(top, 1e-300) / np.maximum(bottom, 1e-300), self.floor)
+        share = 1 - self.floor / np.maximum(alpha, self.floor) if self.floor else 1.0
+        above = np.maximum(share * top + 2 * self.a, 1e-300) / np.maximum(bottom + 2 * self.b, 1e-300)
+        return np.maximum(self.floor + above, (1 + 1e-12) * self.floor)
 
     def prior(self, theta: FloatArray) -> float:
         """Log prior of the nuisance parameters."""
@@ -201,22 +219,39 @@ def log_prior(alpha: FloatArray, w: FloatArray) -> float:
     return 0.5 * float(np.log(alpha[~flat]).sum() + flat.sum() * np.log(2 * np.pi)) - quadratic
 
 
-def precision_slope(state: State, smoothness: float, a: float, b: float) -> FloatArray:
+def precision_slope(state: State, smoothness: float, a: float, b: float, floor: float = 0.0) -> FloatArray:
     """DJ / d log alpha over the active columns, H held fixed; the price's part of the free ones alone."""
     alpha = state.alpha
-    slope = 0.5 * (1 - alpha * (state.variance + state.mean**2)) + a - b * alpha
+    slope = 0.5 * (1 - alpha * (state.variance + state.mean**2)) - b * alpha
+    if a:
+        slope += a / _share(state, floor)
     if smoothness:
         slope += smoothness * state.freed
     return slope
 
 
-def precision_curvature(state: State, smoothness: float, b: float) -> FloatArray:
-    """d2J / d log alpha^2 over the active columns, H held fixed."""
+def _share(state: State, floor: float) -> FloatArray:
+    """What of each precision is above the floor; those that are not estimated have none below it."""
+    with np.errstate(divide="ignore"):
+        return np.where(state.free, np.maximum(1 - floor / state.alpha, 1e-300), 1.0)
+
+
+def hyper_curvature(state: State, a: float, b: float, floor: float = 0.0) -> FloatArray:
+    """The part of the hyper-prior in d2J / d log alpha^2, a diagonal."""
+    curvature = -b * state.alpha
+    if a and floor:
+        share = _share(state, floor)
+        curvature -= a * (1 - share) / share**2
+    return np.asarray(curvature)
+
+
+def precision_curvature(state: State, smoothness: float) -> FloatArray:
+    """d2J / d log alpha^2 over the active columns, H held fixed, without the hyper-prior's part."""
     assert isinstance(state.posterior, Primal)
     Sigma, alpha, w = state.posterior.covariance, state.alpha, state.mean
     outer = alpha[:, None] * alpha
     curvature = 0.5 * outer * Sigma * (Sigma + 2 * w[:, None] * w)
-    diagonal = -0.5 * alpha * (state.variance + w**2) - b * alpha
+    diagonal = -0.5 * alpha * (state.variance + w**2)
     if smoothness:
         counted = state.free.astype(float)
         T = 0.5 * (counted[:, None] + counted) * Sigma - (Sigma * (counted * alpha)) @ Sigma

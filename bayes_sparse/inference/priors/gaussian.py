@@ -27,8 +27,15 @@ _LOG_2PI = float(np.log(2 * np.pi))
 class Gaussian:
     """The normal prior; ``alpha`` is its precision.
 
+    Attributes
+    ----------
+    floor : float
+        The least that the precision may be, under a slab.
+
     In all methods ``h > 0`` (curvature), ``u`` (centre) and ``alpha`` have shape (k,), one entry a coordinate.
     """
+
+    floor: float = 0.0
 
     name: ClassVar[str] = "gaussian"
     octants: ClassVar[bool] = False
@@ -36,12 +43,13 @@ class Gaussian:
     def best(self, h: FloatArray, u: FloatArray, smoothness: float = 0.0) -> FloatArray:
         """The precision that maximises the log integral, less ``smoothness`` nats a degree of freedom.
 
-        ``alpha = h/(h u^2 - 1 - 2c)`` with c the smoothness; infinite where that is not positive.
+        ``alpha = h/(h u^2 - 1 - 2c)`` with c the smoothness, or the floor if that is larger; infinite where it is not
+        positive.
         """
         margin = excess(h, u) - 2 * smoothness
         pruned = margin <= 0
         alpha: FloatArray = np.where(pruned, np.inf, h / np.where(pruned, 1.0, margin))
-        return alpha
+        return np.maximum(alpha, self.floor)
 
     def log_integral(self, h: FloatArray, u: FloatArray, alpha: FloatArray) -> FloatArray:
         """Log of the integral of ``exp(-h/2 (x - u)^2) N(x; 0, 1/alpha)`` over x."""
