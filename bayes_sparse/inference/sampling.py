@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import FloatArray, IntArray
 
 __all__ = ["Chains", "Density", "Sampling", "Value", "choose_sampler"]
 
@@ -79,22 +79,36 @@ class Density:
         ``evaluate(x)`` gives the log density and its gradient, (dim,).
     mean : array (dim,)
         Centre.
-    factor : array (dim, dim) or (dim,)
-        F with F F' its approximate covariance, or the sds of coordinates without correlations.
+    factor : array (k, k)
+        F with F F' the approximate covariance of the coordinates in `block`.
+    block : int array (k,), optional
+        Coordinates that are correlated; None for all.
+    sd : array (dim,), optional
+        Of the others; None for 1.
     """
 
     evaluate: Callable[[FloatArray], Value]
     mean: FloatArray
     factor: FloatArray
+    block: IntArray | None = None
+    sd: FloatArray | None = None
 
     def __call__(self, z: FloatArray) -> Value:
         """Log density and gradient in the sampler's coordinates."""
         value, gradient = self.evaluate(self.x(z))
-        return float(value), self.factor * gradient if self.factor.ndim == 1 else self.factor.T @ gradient
+        if self.block is None:
+            return float(value), self.factor.T @ gradient
+        slope = gradient.copy() if self.sd is None else self.sd * gradient
+        slope[self.block] = self.factor.T @ gradient[self.block]
+        return float(value), slope
 
     def x(self, z: FloatArray) -> FloatArray:
         """Natural coordinates of one or many draws (..., dim)."""
-        return np.asarray(self.mean + (z * self.factor if self.factor.ndim == 1 else z @ self.factor.T))
+        if self.block is None:
+            return np.asarray(self.mean + z @ self.factor.T)
+        x = self.mean + (z if self.sd is None else z * self.sd)
+        x[..., self.block] = self.mean[self.block] + z[..., self.block] @ self.factor.T
+        return np.asarray(x)
 
 
 def choose_sampler(asked: str) -> str:

@@ -38,6 +38,10 @@ class NUTS:
     target_accept : float
         Higher than PyMC's default where everything is sampled: sparse priors have narrow corners. None for 0.95, or 0.8
         with a condition.
+    retry : bool
+        Go on once where the chains fall short of what `bayes_sparse.diagnose` asks of them: with more draws after those
+        there are, or, where draws diverged, from the beginning with shorter steps. Not where fewer than 400 draws a
+        chain were asked for.
     sample_kwargs : dict, optional
         Passed on to the sampler.
     """
@@ -49,6 +53,7 @@ class NUTS:
     centred: Literal["auto"] | bool = "auto"
     tune: int | None = None
     target_accept: float | None = None
+    retry: bool = True
     sample_kwargs: dict[str, Any] | None = None
 
     priors: ClassVar[tuple[str, ...] | None] = None

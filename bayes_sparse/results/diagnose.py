@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pymc as pm
@@ -11,6 +11,7 @@ import xarray as xr
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.results.importance import Importance, importance, log_densities
 from bayes_sparse.trees.alternatives import in_a_sentence
+from bayes_sparse.trees.chains import health_of
 from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 
 __all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "judged"]
@@ -18,7 +19,6 @@ __all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "judged"]
 _CLAUSE = "All of this is given the terms selected and alpha*; their own uncertainty is not checked."
 _NEXT = 'bs.fit(..., method="nuts", condition="alpha")'
 _SHARE, _GAP = 0.1, 0.5  # of the draws that must be left once re-weighted; nats that the log evidence may be off
-_R_HAT, _ESS_A_CHAIN, _BFMI, _DEPTH = 1.01, 100, 0.3, 10  # the last where draws do not say what was the deepest tree
 
 
 @dataclass(frozen=True)
@@ -231,53 +231,19 @@ def _aside(evidence: xr.Dataset) -> str:
 
 
 def _of_chains(tree: xr.DataTree) -> SamplingDiagnosis:
-    """ArviZ's diagnostics of a sampled posterior."""
-    import arviz as az  # takes seconds, and fitting does not need it
-
+    """What the chains of a sampled posterior say."""
     posterior = tree["posterior"].to_dataset()
     stats = tree["sample_stats"].to_dataset() if "sample_stats" in tree.children else xr.Dataset()
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constants, which have neither
-        r_hat = _flat(az.rhat(posterior, method="rank"))
-        bulk, tail = (_flat(az.ess(posterior, method=method)) for method in ("bulk", "tail"))
-    worst = max(r_hat, key=lambda name: r_hat[name], default="")
-    r_hat_max = r_hat.get(worst, np.nan)
-    ess_bulk, ess_tail = (min(values.values(), default=np.nan) for values in (bulk, tail))
-    divergences = int(stats["diverging"].sum()) if "diverging" in stats else 0
-    bfmi = float(az.bfmi(tree)["energy"].min()) if "energy" in stats else np.nan
-    chains, draws = posterior.sizes["chain"], posterior.sizes["chain"] * posterior.sizes["draw"]
-    enough = _ESS_A_CHAIN * chains
-    checks = {
-        f"the chains disagree (R-hat {r_hat_max:.3f} of {worst}, above {_R_HAT})": not r_hat_max <= _R_HAT,
-        f"{ess_bulk:.0f} effective draws are fewer than {enough}": not ess_bulk >= enough,
-        f"{ess_tail:.0f} effective draws of the tails are fewer than {enough}": not ess_tail >= enough,
-        f"{divergences} draws diverged": divergences > 0,
-        f"the energy is explored slowly (BFMI {bfmi:.2f}, below {_BFMI})": bfmi < _BFMI,
-    }
-    wrong = [words for words, found in checks.items() if found]
+    health, fit = health_of(posterior, stats), stored(tree)
     verdict = "The chains agree, nothing diverged, and there are effective draws enough."
-    if wrong:
-        verdict = f"Not to be trusted yet: {'; '.join(wrong)}. Sample more draws, or with a higher target_accept."
+    if health.wrong:
+        verdict = (
+            f"Not to be trusted yet: {'; '.join(health.wrong)}. Sample more draws, or with a higher target_accept."
+        )
     verdict += f" {_CLAUSE}" if posterior.attrs.get("condition") == "alpha" else ""
-    numbers = (r_hat_max, ess_bulk, ess_tail, divergences, draws, chains, _deepest(stats), worst, bfmi)
-    fit = stored(tree)
     return SamplingDiagnosis(
-        *numbers, trusted=not wrong, verdict=_with_check(verdict, fit), likelihood=fit.likelihood_check
+        **asdict(health),
+        trusted=not health.wrong,
+        verdict=_with_check(verdict, fit),
+        likelihood=fit.likelihood_check,
     )
-
-
-def _flat(values: xr.Dataset) -> dict[str, float]:
-    """One number a parameter, "w[label]"; constants have none."""
-    out = {}
-    for name, array in values.data_vars.items():
-        labels = [array[dim].to_numpy() for dim in array.dims]
-        for place, value in np.ndenumerate(array.to_numpy()):
-            own = ", ".join(str(label[i]) for label, i in zip(labels, place, strict=True))
-            out[f"{name}[{own}]" if place else str(name)] = float(value)
-    return {name: value for name, value in out.items() if not np.isnan(value)}
-
-
-def _deepest(stats: xr.Dataset) -> int:
-    """Draws that stopped at the largest tree depth."""
-    if "reached_max_treedepth" in stats:
-        return int(stats["reached_max_treedepth"].sum())
-    return int((stats["tree_depth"] >= _DEPTH).sum()) if "tree_depth" in stats else 0

@@ -14,7 +14,7 @@ from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.fitting.families._family import Fitted, Task, needs_flat, unpriced, without_sampler, wrong_kind
-from bayes_sparse.fitting.nuts.start import Start, log_gamma_sd, nuisance_values, places_of, start_at
+from bayes_sparse.fitting.nuts.start import Start, nuisance_values, places_of, start_at
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.claims import price_of
 from bayes_sparse.inference.evidence.reestimate import reestimate
@@ -192,7 +192,7 @@ class EvidenceFamily:
         alpha = np.full(M, np.inf)
         # The declaration's alpha is what a precision has above the slab's.
         alpha[index[index < M]] = np.maximum(state.alpha - task.floor, _ABOVE * state.alpha)[index < M]
-        values, sds = nuisance_values(labelled, state.theta, begin), {}
+        values = nuisance_values(labelled, state.theta, begin)
         if "z" in begin and len(labelled.sparse) == 1 and labelled.sparse[0].name not in begin:
             directly = np.broadcast_to(centred, (M,))[index[index < M]]
             unit[index < M] = np.where(directly, 1.0, np.sqrt(state.alpha[index < M]))
@@ -200,12 +200,9 @@ class EvidenceFamily:
         for name, (_, precision) in ({"alpha": ((), alpha)} if points is None else points(alpha)).items():
             if name in begin and begin[name].shape == precision.shape:
                 values[name] = np.where(np.isfinite(precision), precision, begin[name])
-                known = np.zeros(M)
-                known[index[index < M]] = state.gamma[index < M]
-                sds[name] = log_gamma_sd(known.reshape(precision.shape))
         places = places_of(labelled, index, begin)
         factor = unit[:, None] * factor_of(state)
-        return start_at(begin, values, places, state.mean * unit, factor, determined, sds)
+        return start_at(begin, values, places, state.mean * unit, factor, determined)
 
     def before_nuts(self, task: Task) -> Task:
         """Without a price, which the declaration has not either; flat where the method needs it."""

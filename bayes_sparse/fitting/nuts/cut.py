@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pytensor.compile.maker import function as pytensor_function
 from pytensor.compile.mode import get_default_mode
 from pytensor.gradient import grad as gradient
+from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import toposort
 from pytensor.scan.op import Scan
@@ -29,8 +30,6 @@ from bayes_sparse.inputs.pm_model.graph import Var, number_of, reached, replaced
 __all__ = ["Cut", "Uncut"]
 
 type Values = Sequence[NDArray[Any]]
-
-_NOT_ELEMENTWISE = ("BlasOpt", "local_usmm")
 
 
 class Uncut(ValueError):
@@ -156,7 +155,7 @@ def _products(outputs: Sequence[Var], inputs: set[Var]) -> list[_Product]:
     found: list[_Product] = []
     for node in toposort(list(outputs)):
         deepest = max((layer.get(v, 0) for v in node.inputs), default=0)
-        if isinstance(node.op, Dot):
+        if _multiplies(node):
             moving = [bool(reached([v], inputs)) for v in node.inputs]
             if all(moving):
                 raise Uncut("two things that move are multiplied")
@@ -172,20 +171,30 @@ def _products(outputs: Sequence[Var], inputs: set[Var]) -> list[_Product]:
     return sorted(found, key=lambda p: p.layer)
 
 
+def _multiplies(node: Apply[Any]) -> bool:
+    """Whether it is a product of two matrices, written either way."""
+    op: Any = node.op
+    dot = isinstance(op, Dot) or (isinstance(op, Blockwise) and isinstance(op.core_op, Dot))
+    return dot and all(v.type.ndim == 2 for v in node.inputs)
+
+
 def _heavy(op: Op) -> bool:
     """Whether numba takes long to compile it: loops, and linear algebra other than a product."""
     return isinstance(op, Scan | Blockwise)
 
 
 def _slopes(height: Var, along: Sequence[Var]) -> list[Var]:
-    slopes: list[Var] = gradient(height, list(along), disconnected_inputs="ignore", return_disconnected="zero")
-    return slopes
+    slopes: Any = gradient(height, list(along), disconnected_inputs="ignore", return_disconnected="zero")
+    return list(slopes)
 
 
 def _compiled(inputs: Sequence[Var], outputs: Sequence[Var]) -> Callable[..., list[Any]]:
-    mode: Any = get_default_mode()  # type: ignore[no-untyped-call]
-    # A parameter out of its range makes the density zero, as it does where PyMC compiles it.
-    elementwise = mode.excluding(*_NOT_ELEMENTWISE).including("local_check_parameter_to_ninf_switch")
-    function: Any = pytensor_function(list(inputs), list(outputs), mode=elementwise, on_unused_input="ignore")
+    function: Any = pytensor_function(list(inputs), list(outputs), mode=_mode(), on_unused_input="ignore")
     function.trust_input = True
     return lambda *values: function(*values)
+
+
+def _mode() -> Any:
+    """Without rewrites of products; a parameter out of its range makes the density zero, as PyMC has it."""
+    mode: Any = get_default_mode()  # type: ignore[no-untyped-call]
+    return mode.excluding("BlasOpt", "local_usmm").including("local_check_parameter_to_ninf_switch")

@@ -14,7 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, cast
 
 from threadpoolctl import threadpool_limits
 
@@ -70,9 +70,8 @@ def _side_by_side(job: Job[Any], chains: int, most: int, hear: Callable[[int, in
             there.close()
             workers[here] = worker
         while workers:
-            for here in wait(list(workers)):
-                assert isinstance(here, Connection)
-                _listen(here, workers, found, hear)
+            for ready in wait(list(workers)):
+                _listen(cast("Connection", ready), workers, found, hear)
     finally:
         for worker in workers.values():
             worker.terminate()

@@ -18,13 +18,14 @@ from bayes_sparse.common.types import FloatArray, Hyper
 from bayes_sparse.common.versions import versions
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.fitting.families import Found, Task, family_of, find
-from bayes_sparse.fitting.nuts.declaration import sample_model
+from bayes_sparse.fitting.nuts.declaration import sampler_of
 from bayes_sparse.fitting.nuts.density import sample_density
+from bayes_sparse.fitting.nuts.retry import sample_well
 from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.fitting.readings import Reading
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inference.sampling import Density, Sampling
-from bayes_sparse.inputs.model import Centred, Model
+from bayes_sparse.inputs.model import Centred, Model, sampled_slab
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.trees.read import stored
 from bayes_sparse.trees.write import at_alpha_tree, with_width
@@ -146,9 +147,8 @@ def sample_whole(
     found = None if start is None else _near(reading, model, start, hyper)
     centred = _centred(reading, model, method, found)
     declaration = reading.declaration(hyper, centred)
-    sampled, *evaluations = sample_model(
-        declaration, None if found is None else start_of(found, declaration, centred), sampling
-    )
+    sample = sampler_of(declaration, None if found is None else start_of(found, declaration, centred))
+    drawn, more = sample_well(sample, sampling, retry=method.retry)
     # Said by the fit that NUTS starts at, whose warnings are not heard.
     check = {} if found is None else {k: v for k, v in found.attributes.items() if k.startswith("likelihood_")}
     if check.get("likelihood_check"):
@@ -158,11 +158,13 @@ def sample_whole(
         "method": "nuts",
         "condition": "",
         "start": "cold" if found is None else str(found.attributes["method"]),
-        **sampling_attributes(sampling, *evaluations),
+        **sampling_attributes(sampling, drawn.gradients, drawn.warmup_gradients),
+        "compiled": sample.compiled,
+        "retried": more,
         "versions": versions(),
         "seconds": time.perf_counter() - started,
     }
-    return reading.laid_out(sampled, told if reading.own else {**told, "hyper": list(hyper or ())})
+    return reading.laid_out(drawn.tree(declaration), told if reading.own else {**told, "hyper": list(hyper or ())})
 
 
 def start_of(found: Found[Any], declaration: pm.Model, centred: Centred = False) -> Start:
@@ -175,7 +177,7 @@ def _near(reading: Reading, model: Model, start: Method, hyper: Hyper | None) ->
     """A fit by evidence of the same model, to start at."""
     try:
         with quiet():
-            task = family_of(start).before_nuts(Task(reading.labelled, model, start, hyper))
+            task = family_of(start).before_nuts(Task(reading.labelled, model, start, hyper, sampled_slab(model)))
             return find(task, False)
     except ValueError as refused:
         if not reading.own:  # NUTS takes models of the user's that no evidence method can

@@ -1,7 +1,7 @@
 """Where NUTS of a whole declaration starts, and in what metric: what an evidence fit knows of the posterior.
 
-Weights that the data determine get the fit's mean and covariance, the others stay at their prior; a precision has the
-spread that its own Gamma posterior would have at the weight found. Each family of methods fills this in.
+Weights that the data determine get the fit's mean and covariance, the others stay at their prior. Each family of
+methods fills this in.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import polygamma
 
 from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.labelled import LabelledProblem
 
-__all__ = ["Place", "Start", "log_gamma_sd", "nuisance_values", "places_of", "start_at"]
+__all__ = ["Place", "Start", "nuisance_values", "places_of", "start_at"]
 
 type Place = tuple[str, int]
 
@@ -28,8 +27,6 @@ class Start:
     ----------
     values : dict
         Values of free variables, by name; others start where PyMC would start them.
-    sds : dict
-        Sds of variables on the unconstrained scale; others have 1.
     places : list of (str, int)
         Entries of variables that are correlated.
     factor : array (len(places), len(places))
@@ -37,7 +34,6 @@ class Start:
     """
 
     values: dict[str, FloatArray]
-    sds: dict[str, FloatArray] = field(default_factory=dict)
     places: list[Place] = field(default_factory=list)
     factor: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
@@ -49,7 +45,6 @@ def start_at(
     mean: FloatArray,
     factor: FloatArray,
     determined: BoolArray,
-    sds: dict[str, FloatArray] | None = None,
 ) -> Start:
     """Put the mean where it belongs, and keep the covariance of what is determined."""
     for place, value in zip(places, mean, strict=True):
@@ -59,7 +54,7 @@ def start_at(
     chosen = [i for i, place in enumerate(places) if place is not None and determined[i]]
     covariance = factor[chosen] @ factor[chosen].T
     L = cholesky(covariance) if chosen else np.empty((0, 0))
-    return Start(values, sds or {}, [place for i in chosen if (place := places[i]) is not None], L)
+    return Start(values, [place for i in chosen if (place := places[i]) is not None], L)
 
 
 def places_of(labelled: LabelledProblem, index: IntArray, begin: dict[str, FloatArray]) -> list[Place | None]:
@@ -78,8 +73,3 @@ def nuisance_values(
 ) -> dict[str, FloatArray]:
     """Nuisance parameters that the declaration has, by name."""
     return {name: np.asarray(value) for name, value in labelled.unpack(theta).items() if name in begin}
-
-
-def log_gamma_sd(known: FloatArray) -> FloatArray:
-    """Sd of the log of a precision: that of its Gamma posterior, half a degree of freedom more where w is known."""
-    return np.sqrt(polygamma(1, 0.5 + 0.5 * known))

@@ -1,4 +1,4 @@
-"""The log density of a `pm.Model` over one vector, its unconstrained variables one after the other, and the way back."""
+"""The log density of a `pm.Model` over one vector, its unconstrained variables in a row, and the way back."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import xarray as xr
+from pymc.initial_point import make_initial_point_fn
 
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.fitting.nuts.cut import Cut, Uncut
+from bayes_sparse.fitting.nuts.start import Start
+from bayes_sparse.inference.sampling import Density
 from bayes_sparse.inputs.pm_model.graph import Var
 
 __all__ = ["WholeModel"]
@@ -38,13 +41,28 @@ class WholeModel:
             raise Uncut("not all variables are continuous")
         point = model.initial_point()
         self._shapes = [np.shape(point[v.name]) for v in self._values]
-        self.start: FloatArray = np.concatenate([np.ravel(point[v.name]) for v in self._values]).astype(float)
+        self._usual: FloatArray = np.concatenate([np.ravel(point[v.name]) for v in self._values]).astype(float)
         self._cut = Cut(self._values, [model.logp()])
 
     def evaluate(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Log density and gradient."""
         height, slopes = self._cut.slopes(*self._pieces(x))
         return height, np.concatenate([np.ravel(slope) for slope in slopes])
+
+    def density(self, start: Start | None) -> Density:
+        """The density in the coordinates that an evidence fit suggests; without one, around where PyMC would start."""
+        if start is None:
+            return Density(self.evaluate, self._usual, np.empty((0, 0)), np.empty(0, dtype=int))
+        by_name = {rv.name: rv for rv in self.model.free_RVs}
+        overrides = {by_name[name]: value for name, value in start.values.items()}
+        begin = make_initial_point_fn(model=self.model, overrides=overrides, jitter_rvs=set(), return_transformed=True)
+        point = begin(0)
+        mean = np.concatenate([np.ravel(point[v.name]) for v in self._values]).astype(float)
+        # A value outside the support that is declared, such as a lambda beyond its bounds, is no place to start.
+        mean = np.where(np.isfinite(mean), mean, self._usual)
+        first = dict(zip(by_name, [0, *self._ends], strict=False))
+        block: IntArray = np.array([first[name] + position for name, position in start.places], dtype=int)
+        return Density(self.evaluate, mean, start.factor, block)
 
     def posterior(self, x: FloatArray) -> xr.Dataset:
         """Draws (chains, draws, dim) under the model's own names, those of deterministic variables too."""
@@ -62,17 +80,14 @@ class WholeModel:
         return np.cumsum([int(np.prod(shape)) for shape in self._shapes]).tolist()
 
     def _pieces(self, x: FloatArray) -> list[FloatArray]:
-        return [
-            part.reshape(shape)
-            for part, shape in zip(np.split(x, self._ends[:-1]), self._shapes, strict=True)
-        ]
+        return [part.reshape(shape) for part, shape in zip(np.split(x, self._ends[:-1]), self._shapes, strict=True)]
 
     def _named(self, x: FloatArray, variables: Sequence[Var], graphs: Sequence[Var]) -> xr.Dataset:
         """Values of graphs at every draw, under the names and dims of some variables."""
         at, model = Cut(self._values, graphs), self.model
         rows = [[np.array(value) for value in at(*self._pieces(row))] for row in x.reshape(-1, x.shape[-1])]
         named: dict[str, Any] = {}
-        coords: dict[str, Any] = {dim: np.arange(size) for dim, size in zip(("chain", "draw"), x.shape[:2], strict=True)}
+        coords: dict[str, Any] = {"chain": np.arange(x.shape[0]), "draw": np.arange(x.shape[1])}
         for variable, found in zip(variables, zip(*rows, strict=True), strict=True):
             stacked = np.stack(found).reshape(*x.shape[:2], *found[0].shape)
             own = model.named_vars_to_dims.get(variable.name) or tuple(

@@ -1,6 +1,7 @@
 """NUTS of a density given as a function: moments of a known one, the order of coordinates, counts and statistics."""
 
 import importlib.util
+from dataclasses import replace
 
 import arviz as az
 import numpy as np
@@ -38,7 +39,7 @@ DRAWS = {"pymc": 400, "nutpie": 1000}  # PyMC calls the function from Python, at
 def settings(sampler, draws, tune=200):
     if sampler == "nutpie":
         pytest.importorskip("nutpie")
-    return Sampling(draws, tune, 2, 0.8, sampler, 1, False, {})
+    return Sampling(draws, tune, 2, 0.8, sampler, 1, False, {"cores": 1})
 
 
 def within(values, truth):
@@ -127,3 +128,26 @@ def test_without_nutpie_pymc_samples(monkeypatch):
     assert choose_sampler("auto") == "pymc"
     with pytest.raises(ValueError, match="needs the package nutpie"):
         choose_sampler("nutpie")
+
+
+@pytest.mark.parametrize("sampler", ["pymc", "nutpie"])
+def test_chains_are_the_same_in_processes_of_their_own(sampler):
+    density, alone = Density(normal, MEAN, FACTOR), settings(sampler, 30, tune=30)
+    one, two = (sample_density(density, replace(alone, more={"cores": cores})) for cores in (1, 2))
+    assert_allclose(one.x, two.x)
+    assert_allclose(one.stats["energy"], two.stats["energy"])
+    assert (one.gradients, one.warmup_gradients) == (two.gradients, two.warmup_gradients)
+    assert not np.allclose(one.x[0], one.x[1])
+
+
+def test_some_coordinates_are_correlated():
+    """Those in the block have the factor, the others their own sds."""
+    block, z = np.array([0, 2]), np.array([[0.3, -1.0, 2.0], [1.0, 0.5, -0.4]])
+    density = Density(normal, MEAN, FACTOR[np.ix_([0, 2], [0, 2])], block, np.array([9.0, 0.7, 9.0]))
+    whole = np.array([[1.5, 0.0, 0.0], [0.0, 0.7, 0.0], [-0.2, 0.0, 0.6]])
+    dense = Density(normal, MEAN, whole)
+    assert_allclose(density.x(z), dense.x(z))
+    for row in z:
+        (value, slope), (other, expected) = density(row), dense(row)
+        assert_allclose(value, other)
+        assert_allclose(slope, expected)

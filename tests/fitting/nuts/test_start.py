@@ -47,14 +47,6 @@ def test_weights(centred):
     assert_allclose(start.factor @ start.factor.T, expected, rtol=1e-7)
 
 
-def test_a_precision_has_the_spread_of_its_own_posterior():
-    """Of log Gamma(1), which is pi / sqrt(6), for a weight that is known; of log Gamma(1/2) for one that is pruned."""
-    model = bs.models.ARDGaussian()
-    prepared, found = fitted(model, "normal")
-    start = start_of(found, model.declare(prepared, HYPER))
-    assert_allclose(start.sds["alpha"], np.pi / np.sqrt([6.0, 6.0, 2.0]), rtol=0.02)
-
-
 @pytest.mark.parametrize("centred", [False, True])
 def test_directions(centred):
     model = bs.models.LaplaceEigen()

@@ -1,0 +1,39 @@
+"""Chains in processes of their own: in order, heard of, and loud when they fail."""
+
+import os
+
+import pytest
+
+from bayes_sparse.fitting.nuts.processes import each_chain
+
+
+def test_in_order_and_heard_of():
+    heard = []
+
+    def job(chain, tell):
+        tell(10 * chain, chain)
+        return chain, os.getpid()
+
+    found = each_chain(job, 5, 2, lambda told: heard.append(list(told)))
+    assert [chain for chain, _ in found] == list(range(5))
+    assert len({pid for _, pid in found} - {os.getpid()}) == 2
+    assert heard[-1] == [(10 * chain, chain) for chain in range(5)]
+
+
+def test_one_core_stays_in_this_process():
+    assert each_chain(lambda chain, tell: os.getpid(), 2, 1, lambda told: None) == [os.getpid()] * 2
+
+
+def test_a_failure_is_raised_here():
+    def job(chain, tell):
+        if chain == 1:
+            raise FloatingPointError("no such density")
+        return chain
+
+    with pytest.raises(RuntimeError, match=r"Chain 1 failed:(.|\n)*no such density"):
+        each_chain(job, 4, 2, lambda told: None)
+
+
+def test_a_death_is_told():
+    with pytest.raises(RuntimeError, match="has died, most likely for want of memory"):
+        each_chain(lambda chain, tell: os._exit(9), 2, 2, lambda told: None)
