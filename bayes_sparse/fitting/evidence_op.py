@@ -130,29 +130,31 @@ class EvidenceOp:
         *log_nuisance : variable
             Logarithm of each nuisance parameter, a scalar each.
         """
-        self._check_number(len(log_nuisance))
-        precisions = pt.as_tensor_variable(log_alpha)
+        if len(log_nuisance) != len(self.nuisance):
+            raise TypeError(
+                f"The evidence of this likelihood is called as ({self._called}); got {len(log_nuisance)} logs after "
+                "log_alpha."
+            )
+        precisions: Any = pt.as_tensor_variable(log_alpha)
         if precisions.ndim > 1:
             raise ValueError(
-                f"`log_alpha` is a vector with one entry per basis function, not of {precisions.ndim} dims."
+                f"`log_alpha` is a vector with one entry per basis function; this one has {precisions.ndim} dimensions."
             )
-        logs = [pt.as_tensor_variable(log).reshape((1,)) for log in log_nuisance]
-        parts = [pt.broadcast_to(precisions, (len(self.names),)), *logs]
-        return self._op.value(pt.concatenate([part.astype("float64") for part in parts]))
+        parts: list[Any] = [pt.broadcast_to(precisions, (len(self.names),))]
+        parts += [pt.atleast_1d(pt.as_tensor_variable(log)) for log in log_nuisance]
+        join: Any = pt.join
+        return self._op.value(join(0, *(part.astype("float64") for part in parts)))
 
     def state(self, log_alpha: FloatArray, log_nuisance: FloatArray) -> State:
         """The posterior of the weights at given numbers, with the log evidence."""
         return self._evidence.at(np.broadcast_to(log_alpha, (len(self.names),)), log_nuisance)
 
     def __repr__(self) -> str:
-        called = ", ".join(["log_alpha", *(f"log_{name}" for name in self.nuisance)])
-        return f"EvidenceOp({called}): {len(self.names)} basis functions, approximation {self.approximation!r}"
+        return f"EvidenceOp({self._called}): {len(self.names)} basis functions, approximation {self.approximation!r}"
 
-    def _check_number(self, given: int) -> None:
-        if given == len(self.nuisance):
-            return
-        wanted = ", ".join(["log_alpha", *(f"log_{name}" for name in self.nuisance)])
-        raise TypeError(f"This likelihood's evidence is called as ({wanted}); got {given} logs after log_alpha.")
+    @property
+    def _called(self) -> str:
+        return ", ".join(["log_alpha", *(f"log_{name}" for name in self.nuisance)])
 
 
 class _Evidence:

@@ -11,7 +11,7 @@ from bayes_sparse.common.checks import small_enough
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.fitting.evidence_op import EvidenceOp
 from bayes_sparse.inference.evidence.draws import draw_weights
-from bayes_sparse.trees.naming import chain_and_draw, named_draws, of_each_observation
+from bayes_sparse.trees.naming import named_draws, of_each_observation
 from bayes_sparse.trees.write import with_weights
 
 __all__ = ["weights_given"]
@@ -31,7 +31,7 @@ def weights_given(
     log_nuisance: Sequence[str] | None = None,
     random_seed: int | None = None,
 ) -> xr.DataTree:
-    """Draw the weights at every draw of their precisions: from the exact conditional, or from its Laplace approximation.
+    """Draw the weights at every draw of their precisions: exactly, or from Laplace's approximation.
 
     Parameters
     ----------
@@ -119,16 +119,15 @@ def _posterior_of(tree: xr.DataTree, evidence: EvidenceOp) -> xr.Dataset:
 def _logs(posterior: xr.Dataset, name: str, default: str, size: int) -> FloatArray:
     """Draws (S, size) of a log, stored as itself or, where nothing was asked for, without the logarithm."""
     plain = default.removeprefix("log_")
-    if name not in posterior and name == default and plain in posterior:
-        found = np.log(posterior[plain])
-    elif name in posterior:
-        found = posterior[name]
+    if name in posterior:
+        values = posterior[name].transpose("chain", "draw", ...).to_numpy()
+    elif name == default and plain in posterior:
+        values = np.log(posterior[plain].transpose("chain", "draw", ...).to_numpy())
     else:
         raise ValueError(
             f"The posterior has no variable {name!r}: store it by pm.Deterministic({name!r}, ...), or say which "
             f"variable it is ({'log_alpha' if default == 'log_alpha' else 'log_nuisance'}=...)."
         )
-    values = found.transpose("chain", "draw", ...).to_numpy()
     values = values.reshape(values.shape[0] * values.shape[1], -1)
     if values.shape[1] not in (1, size):
         raise ValueError(

@@ -104,7 +104,7 @@ class LinearActive:
 
     def leverages(self, product: Product) -> FloatArray:
         """The diagonal of ``Phi M Phi'``, (n,)."""
-        return np.einsum("ji,ji->i", self._Phi.T, product(self._Phi.T, slice(None)))
+        return np.asarray(np.einsum("ji,ji->i", self._Phi.T, product(self._Phi.T, slice(None))))
 
     def turning(self, leverages: FloatArray, terms: Terms) -> FloatArray:
         """``-Phi' (l''' diag(Phi M Phi'))``."""

@@ -127,6 +127,10 @@ class LaplaceApproximation:
         assert state.eta is not None
         eta, fixed = state.eta, ~state.free & (state.alpha > 0)
         by_prior = slope[fixed] - o.a + o.b * state.alpha[fixed]
+        if o.smoothness:  # a fixed prior that gives way frees the other columns
+            across = state.posterior.solve(np.eye(len(fixed))[:, fixed])
+            freed = np.where(state.free, state.alpha, 0.0) @ across**2
+            by_prior -= o.smoothness * state.alpha[fixed] * freed
         along = active.predictor(fall)
 
         def parts(theta: FloatArray) -> float:
