@@ -162,8 +162,8 @@ def test_the_value_does_not_depend_on_what_was_asked_before(kind, shape):
     for _ in range(5):
         evidence._evidence(x + rng.normal(0.0, 2.0, len(x)))
         value, slope = evidence._evidence(x)
-        assert abs(value - expected[0]) < 1e-9
-        assert_allclose(slope, expected[1], atol=1e-9)
+        assert value == expected[0]  # to the last digit: NUTS repeats itself under a seed
+        assert (slope == expected[1]).all()
 
 
 def test_what_cannot_be_computed_is_impossible_and_forgotten():
@@ -173,7 +173,7 @@ def test_what_cannot_be_computed_is_impossible_and_forgotten():
     value, slope = evidence._evidence(np.full(4, 800.0))  # precisions beyond the largest double
     assert value == -np.inf
     assert not slope.any()
-    assert evidence._evidence(log_alpha)[0] == pytest.approx(before[0], abs=1e-10)
+    assert evidence._evidence(log_alpha)[0] == before[0]
 
 
 def test_one_precision_for_all_and_groups():
