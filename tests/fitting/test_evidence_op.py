@@ -2,6 +2,7 @@
 
 import arviz as az
 import cloudpickle
+import mpmath
 import numpy as np
 import pymc as pm
 import pytensor
@@ -95,6 +96,18 @@ def test_a_normal_likelihood_has_the_evidence_of_a_multivariate_normal(shape):
     assert_allclose(value_of(evidence)(log_alpha, theta), multivariate_normal(offset, cov).logpdf(y), rtol=1e-9)
     assert evidence.approximation == "exact"
     assert evidence.unit == pytest.approx(np.std(y - offset))
+
+
+def test_a_very_weak_prior_with_more_columns_than_rows_loses_no_digits():
+    X, y = data("normal", 6, 9)
+    evidence = bs.log_evidence_op((X, y))
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    with mpmath.workdps(60):
+        Phi = mpmath.matrix(np.column_stack([Z, np.ones(6)]).tolist())
+        prior = mpmath.diag([mpmath.exp(30)] * 9 + [mpmath.mpf(100 * np.mean(y**2))])
+        C, t = Phi * prior * Phi.T + mpmath.eye(6), mpmath.matrix(y.tolist())
+        exact = -(mpmath.log(mpmath.det(C)) + (t.T * mpmath.lu_solve(C, t))[0] + 6 * mpmath.log(2 * mpmath.pi)) / 2
+    assert_allclose(evidence.state(np.full(9, -30.0), np.zeros(1)).log_evidence, float(exact), rtol=1e-6)
 
 
 def test_a_logistic_regression_of_one_column_against_quadrature():
