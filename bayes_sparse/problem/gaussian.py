@@ -139,6 +139,11 @@ class Primal:
         inverse, _ = lapack.dtrtri(self._L, lower=1)
         return np.asarray(np.tril(inverse).T)
 
+    def spread(self, z: FloatArray) -> FloatArray:
+        """``F z`` with the same F, which is not formed."""
+        x, _ = lapack.dtrtrs(self._L, z, lower=1, trans=1)
+        return np.asarray(x)
+
     @property
     def variance(self) -> FloatArray:
         """Diagonal of Sigma."""
@@ -176,6 +181,14 @@ class Dual:
         alpha = self.alpha if v.ndim == 1 else self.alpha[:, None]
         x = v / alpha
         return np.asarray(x - (self._half.T @ self._inner(self._half @ x)) / alpha)
+
+    def regression(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights ``Sigma half' t`` and what they leave of t, ``half`` the columns times the roots of b.
+
+        Without the difference of `solve`, of which few digits are left where the prior is weak.
+        """
+        left = self._inner(t)
+        return np.asarray(self._half.T @ left / self.alpha), left
 
     @property
     def variance(self) -> FloatArray:

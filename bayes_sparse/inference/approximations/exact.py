@@ -84,13 +84,15 @@ class Exact:
         if len(index) > design.n:
             b = np.full(design.n, beta) if self._weights is None else beta * self._weights
             posterior = Dual(design.columns(index), b, alpha)
-            w = posterior.solve(beta * self._moment[index])
+            w, left = posterior.regression(np.sqrt(b) * self._t)
+            rss = float(left @ left) / beta
         elif self._sharp(beta) and len(index):
             posterior, w = self._by_rotation(index, alpha, beta)
+            rss = self._residual_power(index, w)
         else:
             posterior = Primal(beta * self._active(index), alpha)
             w = posterior.solve(beta * self._moment[index])
-        rss = self._residual_power(index, w)
+            rss = self._residual_power(index, w)
         free = self.problem.free[index]
         log_likelihood = self._constant + 0.5 * (self.count * np.log(beta) - beta * rss)
         log_evidence = float(log_likelihood + log_prior(alpha, w) - 0.5 * posterior.log_determinant)
@@ -193,11 +195,10 @@ class Exact:
 
     def _residual_power(self, index: IntArray, w: FloatArray) -> float:
         """Weighted residual sum of squares at w; directly from the residuals where the fit is nearly perfect."""
-        if len(index) <= self.problem.design.n:
-            G = self._active(index)
-            rss = self._power - 2 * float(self._moment[index] @ w) + float(w @ G @ w)
-            if rss > _SMALL * self._power:
-                return rss
+        G = self._active(index)
+        rss = self._power - 2 * float(self._moment[index] @ w) + float(w @ G @ w)
+        if rss > _SMALL * self._power:
+            return rss
         residual = self._t - self.problem.design.times(w, index)
         return float(residual @ self._weigh(residual))
 
