@@ -57,8 +57,8 @@ class ARDGaussian:
     default_hyper: ClassVar[Hyper | None] = None
     coordinates: ClassVar[str] = "weights"
     expansion: ClassVar[None] = None
-    # Cauchy weights of a tenth of the targets' spread for standardised columns: heavy tails, most mass near zero.
-    proper_hyper: ClassVar[Hyper | None] = (0.5, 0.005)
+    # Student-t weights of two degrees of freedom and scale 0.3 for standardised columns and targets.
+    proper_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
     default_slab: ClassVar[float | None] = None
     proper_slab: ClassVar[float | None] = 5.0
 

@@ -1,4 +1,4 @@
-"""``python -m studies digits``, ``calibration`` or ``honesty``: run a study, or go on with one that was stopped."""
+"""``python -m studies digits``, ``calibration``, ``honesty`` or ``wide``: run a study, or go on with a stopped one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if missing:
         parser.error(f"{' and '.join(missing)} not installed: pip install -e '.[studies]'")
     output = given.output or Path(f"{given.study}_study")
-    {"calibration": _calibration, "honesty": _honesty, "digits": _digits}[given.study](given, output)
+    {"calibration": _calibration, "honesty": _honesty, "digits": _digits, "wide": _wide}[given.study](given, output)
 
 
 # The imports below are late: they need what is missing above, and seconds that an answer to --help does not have.
@@ -57,9 +57,21 @@ def _digits(given: argparse.Namespace, output: Path) -> None:
             sys.stdout.write(f"{path}\n")
 
 
+def _wide(given: argparse.Namespace, output: Path) -> None:
+    from threadpoolctl import threadpool_limits
+
+    from studies.results import write_whole
+    from studies.wide import table, wide
+
+    with threadpool_limits(1):  # times are compared
+        text = table(wide(given.repeats))
+    write_whole(output / "wide.md", text)
+    sys.stdout.write(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__)
-    parser.add_argument("study", choices=["digits", "calibration", "honesty"], help="which study")
+    parser.add_argument("study", choices=["digits", "calibration", "honesty", "wide"], help="which study")
     parser.add_argument("--classes", type=int, nargs="+", help="digits to tell apart (default: 8 9, then 3 6 8 9)")
     parser.add_argument("--digits", type=int, help=f"how many in all (default: {_EACH} of each class)")
     parser.add_argument("--skip", type=int, default=0, help="how many of each class to pass over (default: none)")
@@ -67,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--without-pixels", action="store_true", help="shape features alone: most of the time is saved")
     parser.add_argument("--workers", type=int, default=1, help="processes that compute (default: 1)")
     parser.add_argument("--data-sets", type=int, help="how many are simulated (calibration: 200; honesty: 100 a kind)")
+    parser.add_argument("--repeats", type=int, default=1, help="splits into folds (wide; default: 1)")
     parser.add_argument("--output", type=Path, help="folder of results and pictures (default: digits_study ...)")
     return parser
 

@@ -67,4 +67,4 @@ class Status(StrEnum):
     def sentence(self, *, who: str = "The search", aside: str = "", cure: str | None = None) -> str:
         """What it means and the cure; a family may say who did it, more of it, and a cure of its own."""
         meaning, cure = self._meaning.format(who=who, aside=aside), self._cure if cure is None else cure
-        return f"{meaning}; {cure}." if cure else meaning
+        return f"{meaning.removesuffix('.')}; {cure}." if cure else meaning

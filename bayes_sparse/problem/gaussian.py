@@ -197,6 +197,16 @@ class Dual:
         return np.asarray(1 / self.alpha - np.einsum("ij,ij->j", V, V) / self.alpha**2)
 
     @property
+    def factor(self) -> FloatArray:
+        """A matrix F with ``F F' = Sigma``: from n singular values, as a k x k factorisation takes far longer."""
+        root = np.sqrt(self.alpha)
+        _, s, V = np.linalg.svd(self._half / root, full_matrices=False)
+        r = np.sqrt(1 + s**2)
+        F = (V.T * -(s**2 / (r * (1 + r)))) @ V  # less the identity
+        F.flat[:: len(F) + 1] += 1.0
+        return np.asarray(F / root[:, None])
+
+    @property
     def smoothing(self) -> FloatArray:
         """Diagonal of ``Sigma H Sigma``."""
         W = self._inner(self._half)

@@ -34,6 +34,7 @@ def test_both_equal_numpys_inverse(n, k):
         assert_allclose(form.solve(v), Sigma @ v, rtol=1e-11, atol=1e-12)
         assert_allclose(form.solve(V), Sigma @ V, rtol=1e-11, atol=1e-12)
         assert_allclose(form.variance, Sigma.diagonal(), rtol=1e-11)
+        assert_allclose(form.factor @ form.factor.T, Sigma, rtol=1e-11, atol=1e-12)
         assert_allclose(form.smoothing, (Sigma @ H @ Sigma).diagonal(), rtol=1e-9, atol=1e-12)
     primal, dual = both(Phi, b, alpha)
     assert_allclose(primal.spread(v), primal.factor @ v, rtol=1e-11, atol=1e-12)
@@ -43,7 +44,6 @@ def test_both_equal_numpys_inverse(n, k):
     assert_allclose(left, t - half @ w, rtol=1e-10, atol=1e-11)
     assert_allclose(primal.covariance, Sigma, rtol=1e-11, atol=1e-13)
     assert_allclose(primal.covariance, primal.covariance.T, rtol=0, atol=0)
-    assert_allclose(primal.factor @ primal.factor.T, Sigma, rtol=1e-11, atol=1e-13)
     assert_allclose(np.tril(primal.factor, -1), 0.0, atol=0)
 
 

@@ -185,7 +185,10 @@ class EvidenceFamily:
         return Rating(log_evidence, log_evidence - prices(smoothness, task.labelled, flat=True)[-1] * used)
 
     def start(self, task: Task, end: Maximised, begin: dict[str, FloatArray], centred: BoolArray) -> Start:
-        """Weights ``w``, or ``z = w sqrt(alpha)`` where the declaration is not centred."""
+        """Weights ``w``, or ``z = w sqrt(alpha)`` where the declaration is not centred: those are left uncorrelated.
+
+        What z is correlated with changes with its scale, which the data do not tell.
+        """
         labelled, state, M = task.labelled, end.outcome.state, task.labelled.M
         index, determined = state.index, (state.index >= M) | (state.gamma > _DETERMINED)
         unit = np.ones(len(index))
@@ -196,6 +199,7 @@ class EvidenceFamily:
         if "z" in begin and len(labelled.sparse) == 1 and labelled.sparse[0].name not in begin:
             directly = np.broadcast_to(centred, (M,))[index[index < M]]
             unit[index < M] = np.where(directly, 1.0, np.sqrt(state.alpha[index < M]))
+            determined[index < M] &= directly
         points = labelled.hyper_points
         for name, (_, precision) in ({"alpha": ((), alpha)} if points is None else points(alpha)).items():
             if name in begin and begin[name].shape == precision.shape:

@@ -21,7 +21,7 @@ from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.inputs.kernel_width import Rating
 from bayes_sparse.inputs.model import Centred, Model
 from bayes_sparse.methods.full_matrix import FullMatrix
-from bayes_sparse.problem.surfaces import Linear
+from bayes_sparse.problem.surfaces import Linear, Softmax, Surface
 from bayes_sparse.trees.directions import DirectionsDescription
 
 __all__ = ["OneStepFamily"]
@@ -30,6 +30,7 @@ _ASTRAY = 10.0  # nats between the evidence at the expansion point and at the mo
 _NEAR_FLOOR = float(np.log(100.0))  # above the least noise a search may reach
 _HALF = 0.5  # of the variance of a direction taken away by the data
 _CURE = "offer fewer basis functions"
+_ELSEWHERE = "try another `expansion`"
 _log = logging.getLogger("bayes_sparse")
 
 
@@ -120,7 +121,11 @@ class OneStepFamily:
                 "The basis functions separate the classes: without a prior there is no most likely point, and what is "
                 "kept depends on the one chosen by `expansion`."
             )
-        cures = {Status.MAX_ITERATIONS: "try another `expansion`", Status.NOISE_COLLAPSED: _CURE}
+        cures = {
+            Status.MAX_ITERATIONS: _ELSEWHERE,
+            Status.NOISE_COLLAPSED: _CURE,
+            Status.NULL: _cure_of_nothing(surface, end),
+        }
         aside = f" with {used:.0f} of {surface.count:g} degrees of freedom" if status is Status.NOISE_COLLAPSED else ""
         if status is not Status.CONVERGED:
             tell(status.sentence(who="The search for a mode", aside=aside, cure=cures.get(status)))
@@ -225,6 +230,21 @@ def _prior(task: Task) -> priors.Prior:
     return priors.Gaussian(task.floor)
 
 
+def _evident(end: Weighed) -> bool:
+    """Whether the quadratic was taken at the ridge of greatest evidence."""
+    return isinstance(end.point, str) and end.point == "evidence"
+
+
+def _cure_of_nothing(surface: Surface, end: Weighed) -> str:
+    """What may help where no direction is kept: each is a mix of all columns, and a few of them may still matter."""
+    if end.outcome.quadratic.separates and not _evident(end):
+        return "it was sought where the classes are separated and the likelihood is flat: try expansion='evidence'"
+    if isinstance(surface, Linear | Softmax):
+        model = "jeffreys_laplace" if isinstance(surface, Linear) else "ard_gaussian"
+        return f"bs.fit('{model}', ...) looks at single columns and may still find some"
+    return _ELSEWHERE
+
+
 def _astray(task: Task, end: Weighed) -> str:
     """The sentence for a quadratic that misjudges the evidence."""
     gap = end.outcome.log_evidence - end.outcome.log_evidence_mode
@@ -233,8 +253,7 @@ def _astray(task: Task, end: Weighed) -> str:
             f"The small gradient dropped at the expansion point is worth {gap:.0f} nats of log_evidence; read "
             "log_evidence_mode, which is exact here, or use expansion='zero', where nothing is dropped."
         )
-    evident = isinstance(end.point, str) and end.point == "evidence"
-    cure = "check with method='nuts'" if evident else "expansion='evidence' is safer"
+    cure = "check with method='nuts'" if _evident(end) else "expansion='evidence' is safer"
     return (
         f"The quadratic at the expansion point misjudges the evidence by {gap:.0f} nats: the likelihood is far from "
         f"quadratic between there and the answer; {cure}."

@@ -16,6 +16,7 @@ from bayes_sparse.inference.priors import Gaussian
 from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods import REVM
 from bayes_sparse.models import ARDGaussian
+from tests.support import assert_one_sentence
 
 from .systems import BARE, BINARY, ETA, RNG, SMALL, SYSTEMS, TARGETS, N, P, X, Z, fit
 
@@ -72,6 +73,36 @@ def test_the_answer_when_nothing_is_kept_is_the_base_rate(system, likelihood):
     assert "u" not in tree["posterior"]
     assert "w" not in tree["posterior"]
     assert_allclose(of(bs.predict(tree, np.cos(wave[:5]))), rate, rtol=0.03)  # a wide prior and an average over it
+
+
+@pytest.mark.parametrize("system", ["GREVM", "LREVM"])
+def test_nothing_kept_far_out_names_a_cure_that_works(system):
+    """Many columns separate the classes: at a small ridge the likelihood is flat, at the evidence's it is not."""
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    wide = rng.standard_normal((40, 300)) + 0.5 * y[:, None] * (np.arange(300) < 100)
+    with pytest.warns(bs.FitWarning) as caught:
+        tree = fit(system, (wide, y), expansion="ridge")
+    assert tree["evidence"].attrs["status"] == "null"
+    assert len(caught) == 1
+    assert_one_sentence(str(caught[0].message), "bias only", "expansion='evidence'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bs.FitWarning)  # the classes are separable
+        cured = fit(system, (wide, y), expansion="evidence")["evidence"]
+    assert cured.attrs["directions_kept"] > 0
+
+
+@pytest.mark.parametrize("system", ["GREVM", "LREVM"])
+def test_nothing_kept_of_a_few_columns_among_many_names_a_cure_that_works(system):
+    """Two columns of 500 matter; every direction is a mix of all, and none pays for itself."""
+    data = bs.datasets.sparse_logistic(n=100, p=500, k=2, signal=1.5, random_seed=0)
+    with pytest.warns(bs.FitWarning) as caught:
+        tree = fit(system, (data.X, data.y))
+    assert tree["evidence"].attrs["status"] == "null"
+    assert len(caught) == 1
+    assert_one_sentence(str(caught[0].message), "bias only", "bs.fit('jeffreys_laplace', ...)")
+    cured = bs.fit("jeffreys_laplace", (data.X, data.y), draws=0)["evidence"]
+    assert bool(cured["kept"].to_numpy()[data.relevant].any())
 
 
 @pytest.mark.filterwarnings("ignore:No basis function pays:bayes_sparse.FitWarning")
