@@ -60,7 +60,7 @@ class ARDGaussian:
     # Student-t weights of two degrees of freedom and scale 0.3 for standardised columns and targets.
     proper_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
     default_slab: ClassVar[float | None] = None
-    proper_slab: ClassVar[float | None] = 5.0
+    proper_slab: ClassVar[float | None] = 2.5
 
     def __post_init__(self) -> None:
         check_slab(self.slab)

@@ -58,7 +58,7 @@ class StudentMultinomial:
     default_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
     proper_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
     default_slab: ClassVar[float | None] = None
-    proper_slab: ClassVar[float | None] = 5.0
+    proper_slab: ClassVar[float | None] = 2.5
 
     def __post_init__(self) -> None:
         check_slab(self.slab)

@@ -17,7 +17,7 @@ from bayes_sparse.common.types import Hyper
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import kernel_width
-from bayes_sparse.inputs.model import Centred, Handed, Model, NamedModel
+from bayes_sparse.inputs.model import Centred, Handed, Model, NamedModel, sampled_slab
 from bayes_sparse.inputs.pm_model.declared import (
     Declared,
     check_proper,
@@ -83,11 +83,13 @@ class NamedReading:
         """The one given, or the model's proper one, with a message where that is another than the evidence methods'."""
         if hyper is not None or self.model.proper_hyper is None:
             return hyper
+        slab = sampled_slab(self.model)
         if self.model.default_hyper is None:
             _log.info(
-                "NUTS needs a proper prior on the precisions: Gamma(%g, %g) stands in for the flat one of the evidence "
-                "methods; hyper=(a, b) chooses another.",
+                "NUTS needs a proper prior on the precisions: Gamma(%g, %g)%s stands in for the flat one of the "
+                "evidence methods; hyper=(a, b) and slab=c choose another.",
                 *self.model.proper_hyper,
+                "" if slab is None else f", with a slab of {slab:g},",
             )
         return self.model.proper_hyper
 

@@ -36,7 +36,7 @@ class NUTS:
     tune : int, optional
         Warm-up steps a chain; None for 500, or 150 with a condition and a warm start.
     target_accept : float
-        Higher than PyMC's default where everything is sampled: sparse priors have narrow corners. None for 0.95, or 0.8
+        Higher than PyMC's default where everything is sampled: sparse priors have narrow corners. None for 0.9, or 0.8
         with a condition.
     retry : bool
         Go on once where the chains fall short of what `bayes_sparse.diagnose` asks of them: with more draws after those
@@ -81,7 +81,7 @@ class NUTS:
             draws=count("draws", draws, 1),
             tune=own.tune if own.tune is not None else usual,
             chains=chains,
-            target_accept=own.target_accept if own.target_accept is not None else (0.8 if self.condition else 0.95),
+            target_accept=own.target_accept if own.target_accept is not None else (0.8 if self.condition else 0.9),
             sampler=choose_sampler(self.sampler),
             random_seed=random_seed,
             progressbar=progressbar,

@@ -28,7 +28,7 @@ from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs.fingerprint import fingerprint
-from bayes_sparse.inputs.model import Model
+from bayes_sparse.inputs.model import Model, sampled_slab
 from bayes_sparse.inputs.pm_model.declared import set_data
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
@@ -87,6 +87,8 @@ def ladder(
     if hyper is None and own is None:
         hyper = chosen.proper_hyper
     found = _usable(chosen, method, hyper, arguments)
+    if chosen.slab == "auto" and found is not None:  # the last rung's for all of them, as the hyper-prior is
+        arguments = {"slab": sampled_slab(chosen), **arguments}
     if own is not None:
         set_data(own.model, data)
     what = {

@@ -135,7 +135,7 @@ def test_parametrisations_are_the_same_model(name):
     rng = np.random.default_rng(8)
     point = {key: np.asarray(value) + 0.3 * rng.standard_normal(np.shape(value)) for key, value in point.items()}
     alpha = np.exp(point["alpha_log__"])
-    slab = 0.0 if model.slab is None else (5.0 * data.unit) ** -2
+    slab = 0.0 if model.slab is None else (2.5 * data.unit) ** -2
     scale = 2 / alpha if name == "laplace_eigen" else (alpha + slab) ** -0.5
     if "kept" in name:
         scale[1] = 10.0  # the bias's sd: columns are standardised

@@ -85,11 +85,13 @@ def test_a_plug_in_of_directions_is_their_mode():
 
 def test_the_same_hyper_prior_on_all_rungs(whole):
     for name in ("plug_in", "approximation", "conditional"):
-        assert_allclose(whole[0][name]["evidence"].attrs["hyper"], [0.5, 0.005])
-    assert_allclose(whole[0]["full"]["posterior"].attrs["hyper"], [0.5, 0.005])
-    other = climb(rungs=LOWER, hyper=(1.0, 0.3))
+        assert_allclose(whole[0][name]["evidence"].attrs["hyper"], [1.0, 0.1])
+    assert_allclose(whole[0]["full"]["posterior"].attrs["hyper"], [1.0, 0.1])
+    assert whole[0]["approximation"]["evidence"].attrs["slab"] == whole[0]["full"]["posterior"].attrs["slab"] == 2.5
+    other = climb(rungs=LOWER, hyper=(1.0, 0.3), slab=None)
     for name in LOWER:
         assert_allclose(other[name]["evidence"].attrs["hyper"], [1.0, 0.3])
+        assert "slab" not in other[name]["evidence"].attrs
 
 
 def test_rungs_agree_where_nothing_is_approximate(whole):

@@ -91,6 +91,7 @@ class Sampler:
 
     def __init__(self, whole: WholeModel, start: Start | None) -> None:
         self._whole, self._density = whole, whole.density(start)
+        self._density(np.zeros(len(self._density.mean)))  # compiled here, and not once more in every process
 
     def __call__(self, sampling: Sampling) -> Drawn:
         """Draw."""

@@ -6,6 +6,7 @@ density is nearly a standard normal in them, so hardly any warm-up is needed.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -136,7 +137,7 @@ def _by_pymc(density: Density, sampling: Sampling, tell: Tell) -> xr.DataTree:
         "compile_kwargs": {"mode": Mode(linker="py", optimizer="fast_run")},
     }
     with model:
-        sampled: xr.DataTree = pm.sample(**(arguments | sampling.more))
+        sampled: xr.DataTree = pm.sample(**(arguments | deepcopy(sampling.more)))  # PyMC writes into what it is given
     return sampled
 
 

@@ -164,7 +164,15 @@ def sample_whole(
         "versions": versions(),
         "seconds": time.perf_counter() - started,
     }
-    return reading.laid_out(drawn.tree(declaration), told if reading.own else {**told, "hyper": list(hyper or ())})
+    prior = {} if reading.own else _prior_of(reading, model, hyper)
+    return reading.laid_out(drawn.tree(declaration), {**told, **prior})
+
+
+def _prior_of(reading: Reading, model: Model, hyper: Hyper | None) -> dict[str, Any]:
+    """What is stored of the prior of a named model's weights; units of a slab that is not there are none."""
+    slab = sampled_slab(model)
+    known = {"hyper": list(hyper or ()), "hyper_unit": reading.labelled.searched.unit}
+    return known if slab is None else {**known, "slab": slab}
 
 
 def start_of(found: Found[Any], declaration: pm.Model, centred: Centred = False) -> Start:

@@ -47,7 +47,10 @@ class WholeModel:
     def evaluate(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Log density and gradient."""
         height, slopes = self._cut.slopes(*self._pieces(x))
-        return height, np.concatenate([np.ravel(slope) for slope in slopes])
+        gradient = np.empty(len(x))
+        for (place, _), slope in zip(self._places, slopes, strict=True):
+            gradient[place] = slope.reshape(-1)
+        return height, gradient
 
     def density(self, start: Start | None) -> Density:
         """The density in the coordinates that an evidence fit suggests; without one, around where PyMC would start."""
@@ -79,8 +82,13 @@ class WholeModel:
     def _ends(self) -> list[int]:
         return np.cumsum([int(np.prod(shape)) for shape in self._shapes]).tolist()
 
+    @cached_property
+    def _places(self) -> list[tuple[slice, tuple[int, ...]]]:
+        starts = [0, *self._ends[:-1]]
+        return [(slice(*ends), shape) for *ends, shape in zip(starts, self._ends, self._shapes, strict=True)]
+
     def _pieces(self, x: FloatArray) -> list[FloatArray]:
-        return [part.reshape(shape) for part, shape in zip(np.split(x, self._ends[:-1]), self._shapes, strict=True)]
+        return [x[place].reshape(shape) for place, shape in self._places]
 
     def _named(self, x: FloatArray, variables: Sequence[Var], graphs: Sequence[Var]) -> xr.Dataset:
         """Values of graphs at every draw, under the names and dims of some variables."""
