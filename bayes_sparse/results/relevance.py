@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -72,6 +73,7 @@ def relevance(
     by: Literal["weight", "feature"] = "weight",
     order: Literal["strength", "forward"] = "strength",
     false_finds: float = FALSE_FINDS,
+    delta: float | Mapping[str, float] | None = None,
 ) -> pd.DataFrame:
     """Basis functions by name, or directions by number, most relevant first.
 
@@ -92,6 +94,10 @@ def relevance(
         is the better one.
     false_finds : float
         The chance at most of a relevant term: how often data without any signal may have one.
+    delta : float or mapping, optional
+        Where NUTS sampled everything: how large a weight would have to be to matter to you, in the units of your
+        columns and targets; by name where columns differ. The table then has beyond, the posterior probability of
+        ``|w| > delta``.
 
     Returns
     -------
@@ -113,14 +119,22 @@ def relevance(
         the sum of (mean / sd)^2 over classes), and the best score and chance. In the order "forward" there is gain,
         what each added when it was taken up, in nats. Of directions: curvature h of the likelihood, u at the expansion
         point, alpha, mode, mean and sd of u, gamma and relevant. Where NUTS sampled everything nothing is pruned and
-        nothing has a rival: there is sign, the posterior probability that a weight has the sign it most probably has,
-        and the score is (mean / sd)^2. The weights of a one-step method have mean and sd alone: it chooses among
-        directions, each a mixture of all weights, and calls no weight relevant or not. Their sd is not the posterior's,
-        in which a direction left out is exactly zero, but the root mean squared distance from the mean of what the data
-        alone say; NaN where they do not determine a weight by itself (more columns than rows, kernels).
+        nothing has a rival: there are low and high, the ends of the central 95% interval; sign, the posterior
+        probability that a weight has the sign it most probably has; gamma, the mean over draws of h / (h + precision)
+        with h the likelihood's curvature along the column, and gamma_low and gamma_high, between which 95% of the draws
+        have it; and the score is (mean / sd)^2. None of these is the probability that a feature matters. The weights of
+        a one-step method have mean and sd alone: it chooses among directions, each a mixture of all weights, and calls
+        no weight relevant or not. Their sd is not the posterior's, in which a direction left out is exactly zero, but
+        the root mean squared distance from the mean of what the data alone say; NaN where they do not determine a
+        weight by itself (more columns than rows, kernels).
     """
-    evidence = tree["evidence"].to_dataset() if "evidence" in tree.children else _of_draws(tree)
     fit = stored(tree)
+    if "evidence" not in tree.children:
+        evidence = _of_draws(tree, fit, delta)
+    elif delta is None:
+        evidence = tree["evidence"].to_dataset()
+    else:
+        raise ValueError("`delta` is asked of the draws of method='nuts': leave it out, or sample the model.")
     one_step = fit.by_direction
     if space == "eigen":
         if not one_step:
@@ -146,8 +160,8 @@ def relevance(
     return _by_class(table, evidence) if several and by == "weight" else table
 
 
-def _of_draws(tree: xr.DataTree) -> xr.Dataset:
-    """Moments of the weights of a sampled tree, none of which is ever pruned."""
+def _of_draws(tree: xr.DataTree, fit: StoredFit, delta: float | Mapping[str, float] | None) -> xr.Dataset:
+    """What the draws of a sampled tree say of each weight, none of which is ever pruned."""
     posterior = tree["posterior"].to_dataset() if "posterior" in tree.children else xr.Dataset()
     if "w" not in posterior or posterior["w"].dims[2:] != ("basis",):
         raise ValueError(
@@ -155,12 +169,37 @@ def _of_draws(tree: xr.DataTree) -> xr.Dataset:
         )
     w = posterior["w"]
     over = ("chain", "draw")
-    moments = xr.Dataset({"mean": w.mean(over), "sd": w.std(over)})
-    moments["sign"] = np.maximum((w > 0).mean(over), (w < 0).mean(over))
-    moments["score"] = (moments["mean"] / moments["sd"]) ** 2
-    moments["chance"] = ("basis", chance_of(moments["score"].to_numpy(), moments.sizes["basis"]))
+    said = xr.Dataset({"mean": w.mean(over), "sd": w.std(over)})
+    said["low"], said["high"] = _between(w)
+    said["sign"] = np.maximum((w > 0).mean(over), (w < 0).mean(over))
+    gamma = fit.gamma_draws
+    if gamma is not None:
+        said["gamma"] = gamma.mean(over)
+        said["gamma_low"], said["gamma_high"] = _between(gamma)
+    if delta is not None:
+        said["beyond"] = (abs(w) > _threshold(delta, w["basis"])).mean(over)
+    said["score"] = (said["mean"] / said["sd"]) ** 2
+    said["chance"] = ("basis", chance_of(said["score"].to_numpy(), said.sizes["basis"]))
     owners = {name: tree["constant_data"][name] for name in ("of_column", "of_class") if name in tree["constant_data"]}
-    return moments.assign_coords({name: ("basis", values.to_numpy()) for name, values in owners.items()})
+    return said.assign_coords({name: ("basis", values.to_numpy()) for name, values in owners.items()})
+
+
+def _between(draws: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+    """Ends of the central 95% interval."""
+    low, high = draws.quantile([0.025, 0.975], ("chain", "draw")).drop_vars("quantile")
+    return low, high
+
+
+def _threshold(delta: float | Mapping[str, float], basis: xr.DataArray) -> xr.DataArray:
+    """The size that matters, a value a weight; NaN, which nothing is beyond, where none was given."""
+    names = [str(name) for name in basis.to_numpy()]
+    unknown = [name for name in delta if name not in names] if isinstance(delta, Mapping) else []
+    if unknown:
+        raise ValueError(f"`delta` names {unknown[0]!r}, which is none of the {len(names)} basis functions.")
+    values = [delta.get(name, np.nan) if isinstance(delta, Mapping) else delta for name in names]
+    if not all(isinstance(value, int | float | np.number) and not value < 0 for value in values):
+        raise ValueError(f"`delta` is a size, 0 or larger, or one a basis function by name; got {delta!r}.")
+    return xr.DataArray(np.array(values, dtype=float), dims="basis", coords={"basis": basis})
 
 
 def _taken_up_first(table: pd.DataFrame, gain: pd.Series) -> pd.DataFrame:
@@ -174,9 +213,9 @@ def _taken_up_first(table: pd.DataFrame, gain: pd.Series) -> pd.DataFrame:
 
 def _terms(evidence: xr.Dataset, false_finds: float) -> pd.DataFrame:
     """Weights one a row: those relevant, the others kept, then those left out by how near they were."""
-    every = ("alpha", "mean", "sd", "gamma", "pull", "sign", "score", "chance")
+    every = ("alpha", "mean", "sd", "low", "high", "gamma", "gamma_low", "gamma_high", "pull", "sign", "beyond")
     table = pd.DataFrame(
-        {name: evidence[name].to_numpy() for name in every if name in evidence},
+        {name: evidence[name].to_numpy() for name in (*every, "score", "chance") if name in evidence},
         index=pd.Index(evidence["basis"].to_numpy(), name="basis"),
     ).rename(columns={"alpha": "precision"})
     sampled = "kept" not in evidence

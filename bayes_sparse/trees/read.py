@@ -16,6 +16,7 @@ from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import likelihoods
+from bayes_sparse.inputs.model import slab_precision
 
 __all__ = ["RUNGS", "Rung", "StoredFit", "read_trees", "rung_of", "stored", "was_sampled"]
 
@@ -104,6 +105,19 @@ class StoredFit:
     def basis(self) -> bases.Basis:
         """Of a named model."""
         return bases.from_settings(self.settings["basis"])
+
+    @property
+    def gamma_draws(self) -> xr.DataArray | None:
+        """How well the data determine each weight, ``h/(h + precision)``, at every draw of its precision by NUTS."""
+        if not {"posterior", "constant_data"} <= set(self.tree.children):
+            return None
+        posterior, constant = self.tree["posterior"], self.tree["constant_data"]
+        if "curvature" not in constant or "alpha" not in posterior:
+            return None
+        h, alpha = constant["curvature"].to_numpy(), posterior.to_dataset()["alpha"]
+        scale = constant["basis_scale"].to_numpy() if "basis_scale" in constant else 1.0
+        floor = slab_precision(posterior.attrs.get("slab"), posterior.attrs.get("hyper_unit", 1.0))
+        return alpha.copy(data=h / (h + alpha.to_numpy() / scale**2 + floor))
 
     @property
     def columns(self) -> list[Any]:

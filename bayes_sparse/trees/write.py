@@ -85,7 +85,21 @@ def sampled_tree(labelled: LabelledProblem, sampled: xr.DataTree, attributes: di
             groups[name] = sampled[name].to_dataset()
     tree = _assembled(labelled, groups)
     tree["posterior"].attrs.update(attributes)
+    if "alpha" in posterior and "basis" in posterior["alpha"].dims:
+        constant = tree["constant_data"].to_dataset().assign(curvature=("basis", _curvature(labelled, posterior)))
+        tree["constant_data"] = xr.DataTree(constant)
     return tree
+
+
+def _curvature(labelled: LabelledProblem, posterior: xr.Dataset) -> FloatArray:
+    """Of the likelihood along each weight by itself, at the posterior mean: what precisions are to be compared with."""
+    problem, mean = labelled.searched, posterior.mean(("chain", "draw"))
+    w = np.concatenate([np.ravel(mean[block.name].to_numpy()) for block in (*labelled.sparse, *labelled.fixed)])
+    theta = np.log([float(mean[name]) for name in labelled.unpack(problem.theta)])
+    index = np.arange(problem.design.width)
+    eta = problem.predictor(w[None], index)[0]
+    _, squares, _ = problem.active(index[:1]).scan(problem.terms(eta, theta))
+    return np.asarray(squares[: labelled.M])
 
 
 def own_model_tree(settings: dict[str, Any], sampled: xr.DataTree, attributes: dict[str, Any]) -> xr.DataTree:

@@ -76,16 +76,48 @@ def test_statistics_and_data_as_arviz_wants_them(warm):
 
 
 def test_relevance_of_its_draws(warm):
-    table, w = bs.relevance(warm), warm["posterior"]["w"]
-    assert list(table.columns) == ["mean", "sd", "sign", "score", "chance", "kept", "relevant", "word"]
+    delta = {"x0": 1.1, "x1": 0.0}
+    table, w = bs.relevance(warm, delta=delta), warm["posterior"]["w"]
+    gammas = ["gamma", "gamma_low", "gamma_high"]
+    rest = ["sign", "beyond", "score", "chance", "kept", "relevant", "word"]
+    assert list(table.columns) == ["mean", "sd", "low", "high", *gammas, *rest]
     for label in ("x0", "x1"):
         own = w.sel(basis=label).to_numpy()
         assert_allclose(table.loc[label, "mean"], own.mean())
         assert_allclose(table.loc[label, "sd"], own.std())
+        assert_allclose(table.loc[label, ["low", "high"]].astype(float), np.quantile(own, [0.025, 0.975]))
         assert_allclose(table.loc[label, "sign"], max(np.mean(own > 0), np.mean(own < 0)))
+        assert_allclose(table.loc[label, "beyond"], np.mean(np.abs(own) > delta[label]))
         assert_allclose(table.loc[label, "score"], (own.mean() / own.std()) ** 2)
+    assert 0 < table.loc["x0", "beyond"] < 1
     assert table["relevant"].all()
+    assert "beyond" not in bs.relevance(warm)
     assert bs.plot_relevance(warm).get_title() == "2 of 2 terms relevant"
+
+
+def test_gamma_by_hand(warm):
+    """A normal likelihood: h = n / sigma^2 for a standardised column, the precision with the slab's."""
+    posterior, unit = warm["posterior"], Y.std()
+    h = len(Y) / float(posterior["sigma"].mean()) ** 2
+    precision = posterior["alpha"].to_numpy() / X.std(axis=0) ** 2 + (2.5 * unit) ** -2.0
+    assert_allclose(posterior.attrs["hyper_unit"], unit)
+    draws = (h / (h + precision)).reshape(-1, 2)
+    table = bs.relevance(warm).loc[["x0", "x1"]]
+    assert_allclose(table["gamma"], draws.mean(axis=0), rtol=1e-9)
+    assert_allclose(table["gamma_low"], np.quantile(draws, 0.025, axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("delta", "why"), [({"x7": 1.0}, "names 'x7', which is none of the 2"), (-1.0, "is a size, 0 or larger")]
+)
+def test_a_delta_that_makes_no_sense(warm, delta, why):
+    with pytest.raises(ValueError, match=why):
+        bs.relevance(warm, delta=delta)
+
+
+def test_delta_is_for_draws():
+    with pytest.raises(ValueError, match="`delta` is asked of the draws of method='nuts'"):
+        bs.relevance(bs.fit("ard_gaussian", (X, Y), draws=0), delta=1.0)
 
 
 def test_no_objective_to_plot(warm):

@@ -197,7 +197,7 @@ def test_weights_of_several_classes_are_drawn():
 def test_weights_of_a_sampled_tree_are_never_pruned():
     tree = as_sampled(bs.fit("ard_gaussian", (X, Y), draws=100, random_seed=0))
     table, w = bs.relevance(tree), tree["posterior"]["w"]
-    assert list(table.columns) == ["mean", "sd", "sign", "score", "chance", "kept", "relevant", "word"]
+    assert list(table.columns) == ["mean", "sd", "low", "high", "sign", "score", "chance", "kept", "relevant", "word"]
     assert set(table.index) == set(NAMES)
     assert table.index[:2].tolist() == ["gene 7", "gene 2"]
     np.testing.assert_allclose(table.loc["gene 2", "mean"], w.sel(basis="gene 2").mean())
