@@ -69,6 +69,7 @@ class Horseshoe:
     coordinates: ClassVar[str] = "weights"
     expansion: ClassVar[None] = None
     default_slab: ClassVar[float | None] = 5.0
+    kernel_slab: ClassVar[float | None] = 5.0
     proper_slab: ClassVar[float | None] = 5.0
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ from bayes_sparse.fitting.choices import (
     choose_likelihood,
     choose_method,
     hyper_in_force,
+    slab_in_force,
 )
 from bayes_sparse.fitting.families import Found, Task, family_of, find
 from bayes_sparse.fitting.nuts.sample import sample_at_alpha, sample_whole
@@ -28,8 +29,9 @@ from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import kernel_width
 from bayes_sparse.inputs.basis import Basis
 from bayes_sparse.inputs.likelihoods import Likelihood
-from bayes_sparse.inputs.model import Handed, Model, evidence_slab
+from bayes_sparse.inputs.model import Handed, Model
 from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["fit"]
 
@@ -128,19 +130,21 @@ def fit(
 def _fitted(model: Model, method: Method, handed: Handed, progressbar: bool) -> Found[Any]:
     """Run an evidence method on the data, with a kernel's width found first if that is left open."""
     family, basis = family_of(method), bases.resolve(handed.basis)
-    hyper, slab = hyper_in_force(model, method, kernel=basis.kernel), evidence_slab(model)
+    hyper = hyper_in_force(model, method, kernel=basis.kernel)
     tried: kernel_width.WidthSearch | None = None
     reading: Reading
+
+    def task(labelled: LabelledProblem) -> Task:
+        return Task(labelled, model, method, hyper, slab_in_force(model, method, hyper, labelled))
+
     if kernel_width.wanted(basis):
         open_ = named_reading(model, handed, kernel_width.provisional(basis))
-        reading, tried = with_width_found(
-            open_, lambda at: family.rating(Task(at.labelled, model, method, hyper, slab)), progressbar
-        )
+        reading, tried = with_width_found(open_, lambda at: family.rating(task(at.labelled)), progressbar)
     else:
         reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
     if isinstance(reading, NamedReading) and not family.folds_duplicates:
         reading.say_duplicates()
-    found = find(Task(reading.labelled, model, method, hyper, slab), progressbar, tried)
+    found = find(task(reading.labelled), progressbar, tried)
     found.attributes.update(asked(model, method, handed))
     return found
 

@@ -178,7 +178,7 @@ class LabelledProblem:
         separable, and then a small ridge leaves the point far out, where the likelihood is flat.
         """
         if expansion is None:
-            return "evidence" if self._of_classes else "ridge"
+            return "evidence" if self.of_classes else "ridge"
         if isinstance(expansion, str | Integral):
             return expansion if isinstance(expansion, str) else int(expansion)
         free = self.order[: self.surface.d]
@@ -197,7 +197,7 @@ class LabelledProblem:
         return full[free]
 
     @property
-    def _of_classes(self) -> bool:
+    def of_classes(self) -> bool:
         """Whether linear predictors give the odds of classes; of a network a strong ridge would make a linear one."""
         linear = self.search is not None or isinstance(self.other, Softmax)
         return linear and self.settings.get("likelihood", {}).get("name") in ("bernoulli", "categorical")
