@@ -7,9 +7,11 @@ import logging as _logging
 from bayes_sparse import datasets, methods, models
 from bayes_sparse.common.registry import shown_as as _shown_as
 from bayes_sparse.common.warnings import FitWarning, LikelihoodWarning, UndecidedWarning
+from bayes_sparse.fitting.evidence_op import EvidenceOp, log_evidence_op
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.fitting.grid import methods_grid as _methods_grid
 from bayes_sparse.fitting.grid import models_grid as _models_grid
+from bayes_sparse.fitting.weights_given import weights_given
 from bayes_sparse.inputs import basis, likelihoods
 from bayes_sparse.refits.kfold import kfold
 from bayes_sparse.refits.ladder import ladder
@@ -30,6 +32,7 @@ from bayes_sparse.results.relevance import relevance, unpruned
 __all__ = [
     "Comparison",
     "Diagnosis",
+    "EvidenceOp",
     "FitWarning",
     "LikelihoodWarning",
     "LogEvidence",
@@ -46,6 +49,7 @@ __all__ = [
     "ladder",
     "likelihoods",
     "log_evidence",
+    "log_evidence_op",
     "loo",
     "methods",
     "models",
@@ -65,6 +69,7 @@ __all__ = [
     "selection_path",
     "sensitivity",
     "unpruned",
+    "weights_given",
 ]
 
 __version__ = "0.1.0"

@@ -19,7 +19,7 @@ from scipy.special import log_expit, log_softmax, logsumexp
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Primal, Woodbury, weighted_gram
-from bayes_sparse.problem.problem import Pointwise, Problem, Terms
+from bayes_sparse.problem.problem import Pointwise, Problem, Product, Terms
 from bayes_sparse.problem.sparse_design import AnyDesign
 
 __all__ = ["AnyProblem", "ClassActive", "ClassDesign", "ClassProblem", "Link", "coupling", "log_probability"]
@@ -130,23 +130,29 @@ class ClassActive:
         """A softmax is log-concave: the step's own factor serves."""
         return self.steps(alpha, terms) if factor is None else factor
 
-    def turning(self, M: FloatArray, terms: Terms) -> FloatArray:
+    def leverages(self, product: Product) -> FloatArray:
+        """What M makes of the predictors of every two classes together, (n, C, C)."""
+        out = np.empty((self._design.n, len(self._Phi), len(self._Phi)))
+        for a, (Phi, at) in enumerate(self._parts()):
+            spread = product(Phi.T, at)
+            for b, (other, where) in enumerate(self._parts()):
+                out[:, a, b] = np.einsum("ji,ji->i", other.T, spread[where])
+        return out
+
+    def turning(self, leverages: FloatArray, terms: Terms) -> FloatArray:
         """Gradient of ``tr(M H)`` by the chain through the probabilities."""
         weighted = terms[2]
         total = weighted.sum(axis=1, keepdims=True)
         mu = weighted / np.where(total > 0, total, 1.0)
-        C = len(self._Phi)
-        own, mixed = np.empty_like(mu), np.zeros_like(mu)
-        for a, (Phi, at) in enumerate(self._parts()):
-            spread = Phi @ M[at]
-            for b in range(C):
-                # row i: what M makes of the predictors of classes a and b together
-                S = np.einsum("ij,ij->i", spread[:, self._where[b]], self._Phi[b])
-                mixed[:, a] += S * mu[:, b]
-                if a == b:
-                    own[:, a] = S
-        pull = own - 2 * mixed
+        pull = np.einsum("naa->na", leverages) - 2 * np.einsum("nab,nb->na", leverages, mu)
         return self.pulled_back(weighted * (pull - np.sum(mu * pull, axis=1, keepdims=True)))
+
+    def noise(self, terms: Terms, rng: np.random.Generator) -> FloatArray:
+        """With covariance ``weight (diag(mu) - mu mu')`` over the classes of an observation."""
+        weight = terms[2].sum(axis=1, keepdims=True)
+        mu = terms[2] / np.where(weight > 0, weight, 1.0)
+        z = np.sqrt(mu) * rng.standard_normal(mu.shape)
+        return np.asarray(np.sqrt(weight) * (z - mu * z.sum(axis=1, keepdims=True)))
 
     def scan(self, terms: Terms) -> tuple[FloatArray, FloatArray, FloatArray]:
         """All columns of all classes against the active ones."""

@@ -139,6 +139,11 @@ class Primal:
         inverse, _ = lapack.dtrtri(self._L, lower=1)
         return np.asarray(np.tril(inverse).T)
 
+    def spread(self, z: FloatArray) -> FloatArray:
+        """``F z`` with the same F, which is not formed."""
+        x, _ = lapack.dtrtrs(self._L, z, lower=1, trans=1)
+        return np.asarray(x)
+
     @property
     def variance(self) -> FloatArray:
         """Diagonal of Sigma."""

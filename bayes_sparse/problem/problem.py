@@ -21,9 +21,11 @@ from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Dual, Primal, weighted_gram
 from bayes_sparse.problem.sparse_design import AnyDesign
 
-__all__ = ["Active", "LinearActive", "Pointwise", "Problem", "Terms"]
+__all__ = ["Active", "LinearActive", "Pointwise", "Problem", "Product", "Terms"]
 
 type Terms = tuple[FloatArray, ...]
+# ``product(v, at)`` is ``M[:, at] v`` for a symmetric M over the active weights, which need not be formed.
+type Product = Callable[[FloatArray, Any], FloatArray]
 
 
 class Active(Protocol):
@@ -41,8 +43,14 @@ class Active(Protocol):
     def posterior(self, alpha: FloatArray, terms: Terms, factor: Any) -> Any:
         """Factorised ``H + A`` at a mode, of which ``factor`` is the last step's if that was there, else None."""
 
-    def turning(self, M: FloatArray, terms: Terms) -> FloatArray:
+    def leverages(self, product: Product) -> FloatArray:
+        """``Phi M Phi'`` of each observation by itself: what M makes of its predictors."""
+
+    def turning(self, leverages: FloatArray, terms: Terms) -> FloatArray:
         """Gradient over the weights of ``tr(M H)``, M held fixed: how the curvature changes."""
+
+    def noise(self, terms: Terms, rng: np.random.Generator) -> FloatArray:
+        """Random slopes along the predictors; pulled back to the weights their covariance is the H of `steps`."""
 
     def scan(self, terms: Terms) -> tuple[FloatArray, FloatArray, FloatArray]:
         """``Phi' B Phi_active``, the diagonal of ``Phi' B Phi`` and the gradient, over all columns of the design."""
@@ -94,9 +102,17 @@ class LinearActive:
         except np.linalg.LinAlgError:
             return factor
 
-    def turning(self, M: FloatArray, terms: Terms) -> FloatArray:
+    def leverages(self, product: Product) -> FloatArray:
+        """The diagonal of ``Phi M Phi'``, (n,)."""
+        return np.asarray(np.einsum("ji,ji->i", self._Phi.T, product(self._Phi.T, slice(None))))
+
+    def turning(self, leverages: FloatArray, terms: Terms) -> FloatArray:
         """``-Phi' (l''' diag(Phi M Phi'))``."""
-        return np.asarray(-self._Phi.T @ (terms[3] * np.einsum("ij,ij->i", self._Phi @ M, self._Phi)))
+        return np.asarray(-self._Phi.T @ (terms[3] * leverages))
+
+    def noise(self, terms: Terms, rng: np.random.Generator) -> FloatArray:
+        """With the curvature along the predictor as its variance."""
+        return np.asarray(np.sqrt(np.maximum(-terms[2], 0.0)) * rng.standard_normal(len(terms[2])))
 
     def scan(self, terms: Terms) -> tuple[FloatArray, FloatArray, FloatArray]:
         """In one pass over a design that may be streamed."""

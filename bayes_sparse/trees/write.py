@@ -21,7 +21,16 @@ from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.description import Description, moments_of
 from bayes_sparse.trees.naming import chain_and_draw, in_parts, of_each_observation
 
-__all__ = ["at_alpha_tree", "fit_tree", "mode_alone", "own_model_tree", "sampled_tree", "with_moments", "with_width"]
+__all__ = [
+    "at_alpha_tree",
+    "fit_tree",
+    "mode_alone",
+    "own_model_tree",
+    "sampled_tree",
+    "with_moments",
+    "with_weights",
+    "with_width",
+]
 
 
 def fit_tree(
@@ -84,6 +93,23 @@ def own_model_tree(settings: dict[str, Any], sampled: xr.DataTree, attributes: d
     sampled["posterior"].attrs.update(attributes)
     sampled.attrs["bayes_sparse"] = json.dumps(settings)
     return sampled
+
+
+def with_weights(
+    labelled: LabelledProblem, sampled: xr.DataTree, drawn: dict[str, xr.Dataset], notes: dict[str, str]
+) -> xr.DataTree:
+    """Draws of hyper-parameters in a model of the user's own, with groups drawn for the weights beside them.
+
+    What the user's model has under the same name stays; data and settings are those that the weights belong to.
+    """
+    groups = {name: node.to_dataset() for name, node in sampled.children.items()}
+    for name, more in drawn.items():
+        own = groups.get(name, xr.Dataset())
+        groups[name] = own.assign({name: more[name] for name in more.data_vars if name not in own})
+    groups["sample_stats"].attrs.update(notes)
+    tree = _assembled(labelled, groups)
+    tree.attrs = {**sampled.attrs, **tree.attrs}
+    return tree
 
 
 def mode_alone(tree: xr.DataTree) -> xr.DataTree:

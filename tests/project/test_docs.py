@@ -12,7 +12,7 @@ import bayes_sparse as bs
 mpl.use("Agg")
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [*sorted((DOCS / "methods").glob("*.md")), DOCS / "trust.md", DOCS / "loo.md"]
+PAGES = [*sorted((DOCS / "methods").glob("*.md")), DOCS / "trust.md", DOCS / "loo.md", DOCS / "evidence_in_pymc.md"]
 
 
 def blocks_of(text):

@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import xarray as xr
 from numpy.typing import NDArray
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
 
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inference.sampling import Chains, Density, Sampling, Value
+from bayes_sparse.fitting.density_op import LogDensity
+from bayes_sparse.inference.sampling import Chains, Density, Sampling
 
 __all__ = ["counted", "sample_density", "standard_stats"]
 
@@ -95,12 +93,11 @@ def _by_nutpie(density: Density, sampling: Sampling) -> xr.DataTree:
 
 
 def _by_pymc(density: Density, sampling: Sampling) -> xr.DataTree:
-    op = _LogDensity(density)
     dim = len(density.mean)
     rng = np.random.default_rng(sampling.random_seed)
     with pm.Model() as model:
         z = pm.Flat("z", shape=dim)
-        pm.Potential("density", op(z))
+        pm.Potential("density", LogDensity(density).value(z))
     arguments: dict[str, Any] = {
         "draws": sampling.draws,
         "tune": sampling.tune,
@@ -138,44 +135,3 @@ def counted(sampled: xr.DataTree) -> tuple[int, int]:
         int(np.sum(sampled[name]["n_steps"].to_numpy())) if name in sampled.children else 0 for name in groups
     )
     return after, before
-
-
-class _LogDensity(Op):
-    """The density as PyTensor sees it; the slope is kept for the call that asks for it next."""
-
-    def __init__(self, density: Density) -> None:
-        self.density = density
-        self._last: tuple[FloatArray, Value] | None = None
-
-    def make_node(self, *inputs: Any) -> Apply[Any]:
-        """From a vector to a number."""
-        return Apply(self, [pt.as_tensor_variable(inputs[0])], [pt.dscalar()])
-
-    def perform(self, node: Apply[Any], inputs: Any, outputs: Any) -> None:
-        """Its value."""
-        outputs[0][0] = np.asarray(self.at(inputs[0])[0])
-
-    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
-        """Its gradient, times what follows."""
-        return [cotangents[0] * _Slope(self)(inputs[0])]
-
-    def at(self, z: FloatArray) -> Value:
-        """Value and gradient, once a point."""
-        if self._last is None or not np.array_equal(self._last[0], z):
-            self._last = (z.copy(), self.density(z))
-        return self._last[1]
-
-
-class _Slope(Op):
-    """Gradient of the density."""
-
-    def __init__(self, value: _LogDensity) -> None:
-        self.value = value
-
-    def make_node(self, *inputs: Any) -> Apply[Any]:
-        """From a vector to a vector."""
-        return Apply(self, [pt.as_tensor_variable(inputs[0])], [pt.dvector()])
-
-    def perform(self, node: Apply[Any], inputs: Any, outputs: Any) -> None:
-        """The gradient at a point."""
-        outputs[0][0] = np.asarray(self.value.at(inputs[0])[1])

@@ -1,13 +1,15 @@
 """Laplace's method: the likelihood's own curvature at the posterior mode.
 
 ``log E = L(w*) + log p(w*|alpha) + k/2 log 2 pi - 1/2 log det(H + A)`` at the mode w*, found by damped Newton steps
-(IRLS) from wherever the last search ended. The gradient over precisions is exact: it follows H as w* moves, which
-takes the likelihood's third derivative and no more.
+(IRLS) from wherever the last search ended. The gradient is exact: it follows H as w* moves, which takes the
+likelihood's third derivative, and for a nuisance parameter how the terms of each observation change with it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from bayes_sparse.inference.evidence.state import (
 )
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Primal
-from bayes_sparse.problem.problem import Active, Terms
+from bayes_sparse.problem.problem import Active, Product, Terms
 
 __all__ = ["LaplaceApproximation"]
 
@@ -33,7 +35,7 @@ type Start = tuple[FloatArray, FloatArray, Terms]
 _MAX_NEWTON = 100
 _MAX_HALVINGS = 40
 _DECREMENT = 1e-11  # squared Newton decrement, in nats: the mode is found far beyond what the evidence needs
-_THETA_STEP = 1e-3  # for the nuisance parameters' central differences
+_THETA_STEP = 1e-3  # for the nuisance parameters' differences
 
 
 class LaplaceApproximation:
@@ -50,6 +52,7 @@ class LaplaceApproximation:
 
     name = "laplace"
     count: float | None = None
+    polish: bool = False
 
     def __init__(self, problem: AnyProblem, objective: Objective) -> None:
         self.problem, self.objective = problem, objective
@@ -61,6 +64,12 @@ class LaplaceApproximation:
         other.objective = objective
         return other
 
+    def polished(self) -> LaplaceApproximation:
+        """The same with one more Newton step at every mode: the value no longer depends on where a search began."""
+        other = copy(self)
+        other.polish = True
+        return other
+
     def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
         """Posterior, evidence and objective at given hyper-parameters, the mode searched from ``near``."""
         active = self._active(index)
@@ -69,6 +78,11 @@ class LaplaceApproximation:
         if factor is None and near is not None:  # lost on the way from there: begin at the beginning
             w, eta, terms, factor = self._mode(active, alpha, theta, self._start(active, index, theta, None))
         posterior = active.posterior(alpha, terms, factor)
+        if self.polish:
+            step = posterior.solve(active.pulled_back(terms[1]) - alpha * w)
+            w, eta = w + step, eta + active.predictor(step)
+            terms = self.problem.derivatives(eta, theta)
+            posterior = active.posterior(alpha, terms, None)
         log_likelihood = self._sum(terms[0])
         log_evidence = float(log_likelihood + log_prior(alpha, w) - 0.5 * posterior.log_determinant)
         free = self.problem.free[index]
@@ -76,16 +90,57 @@ class LaplaceApproximation:
         return State(index, alpha, free, theta, w, posterior, log_likelihood, log_evidence, J, eta, terms)
 
     def slope(self, state: State) -> FloatArray:
-        """Gradient of the objective in (log alpha of free columns, theta), following the mode."""
-        assert isinstance(state.posterior, Primal)
+        """Gradient of the objective in (log alpha of free columns, theta), following the mode.
+
+        Where the likelihood is not log-concave and there are more columns than rows, the curvature that is cut off at
+        zero is taken as if it were the mode's own.
+        """
         assert state.terms is not None
-        o, Sigma = self.objective, state.posterior.covariance
-        change = 0.5 * Sigma
-        if o.smoothness:
-            change += o.smoothness * (Sigma * np.where(state.free, state.alpha, 0.0)) @ Sigma
-        slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor)
-        slope += state.alpha * state.mean * (Sigma @ self._active(state.index).turning(change, state.terms))
-        return np.append(slope[state.free], self._theta_difference(state)[0])
+        o, active = self.objective, self._active(state.index)
+        leverages = active.leverages(self._sensitivity(state))
+        # The objective falls by this much along each weight at the mode, through the curvature alone.
+        fall = state.posterior.solve(active.turning(leverages, state.terms))
+        slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor) + state.alpha * state.mean * fall
+        return np.append(slope[state.free], self._theta_slope(state, leverages, fall, slope))
+
+    def _sensitivity(self, state: State) -> Product:
+        """Products with M, where the objective falls by ``tr(M dH)``: ``Sigma / 2``, and the price's part."""
+        posterior, c = state.posterior, self.objective.smoothness
+        priced = c * np.where(state.free, state.alpha, 0.0)
+        if isinstance(posterior, Primal):
+            Sigma = posterior.covariance
+            M = 0.5 * Sigma + (Sigma * priced) @ Sigma if c else 0.5 * Sigma
+            return lambda v, at: M[:, at] @ v
+
+        def product(v: FloatArray, at: Any) -> FloatArray:
+            full = np.zeros((len(priced), v.shape[1]))
+            full[at] = v
+            once = posterior.solve(full)
+            return 0.5 * once + posterior.solve(priced[:, None] * once) if c else 0.5 * once
+
+        return product
+
+    def _theta_slope(self, state: State, leverages: FloatArray, fall: FloatArray, slope: FloatArray) -> FloatArray:
+        """Gradient in theta: by the terms of each observation, by the priors that depend on it, by the mode."""
+        theta, problem, o, active = state.theta, self.problem, self.objective, self._active(state.index)
+        if not theta.size:
+            return np.empty(0)
+        assert state.eta is not None
+        eta, fixed = state.eta, ~state.free & (state.alpha > 0)
+        by_prior = slope[fixed] - o.a + o.b * state.alpha[fixed]
+        if o.smoothness:  # a fixed prior that gives way frees the other columns
+            across = state.posterior.solve(np.eye(len(fixed))[:, fixed])
+            freed = np.where(state.free, state.alpha, 0.0) @ across**2
+            by_prior -= o.smoothness * state.alpha[fixed] * freed
+        along = active.predictor(fall)
+
+        def parts(theta: FloatArray) -> float:
+            value, first, second = problem.derivatives(eta, theta)[:3]
+            precision = problem.precisions(state.index, state.alpha, theta)[fixed]
+            likelihood = value.sum() + leverages @ second - along @ first
+            return float(likelihood + by_prior @ np.log(precision)) + o.prior(theta)
+
+        return np.array([_derivative(parts, theta, step) for step in _THETA_STEP * np.eye(theta.size)])
 
     def curvature(self, state: State) -> FloatArray:
         """Hessian of the objective with H held fixed; nuisance parameters by differences, one at a time."""
@@ -176,6 +231,12 @@ class LaplaceApproximation:
     def _sum(terms: FloatArray) -> float:
         total = float(terms.sum())
         return total if np.isfinite(total) else -np.inf
+
+
+def _derivative(f: Callable[[FloatArray], float], x: FloatArray, step: FloatArray) -> float:
+    """Along a step, by four values: exact but for the fourth power of the step and rounding errors over it."""
+    near, far = f(x + step) - f(x - step), f(x + 2 * step) - f(x - 2 * step)
+    return (8 * near - far) / (12 * float(step.max()))
 
 
 def _carried_over(near: State, index: IntArray) -> tuple[FloatArray, bool]:
