@@ -98,6 +98,8 @@ class LabelledProblem:
         The basis functions are kernels on the rows: neighbours say the same, and which of them is kept means little.
     scale_free : bool
         The predictor has no units of its own, as opposed to those of the targets.
+    tau0 : float
+        Scale of the horseshoe's tau; 0 where there is none.
     check : callable, optional
         ``check(eta, theta, used)`` gives what the residuals of a fit say of the likelihood, where they say anything.
     """
@@ -119,6 +121,7 @@ class LabelledProblem:
     hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
     interchangeable: bool = False
     scale_free: bool = True
+    tau0: float = 0.0
     check: Callable[[FloatArray, FloatArray, float], LikelihoodCheck | None] | None = None
     labels: dict[str, NDArray[Any]] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.claims import Claims
 from bayes_sparse.inference.evidence.claims import claims
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
-from bayes_sparse.problem.gaussian import Primal
+from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.problem.problem import Active
 from bayes_sparse.trees.description import Drawn
@@ -65,8 +65,12 @@ class WeightsDescription:
 
     @property
     def _claims(self) -> Claims:
-        """Which row a kernel sits on is no statement about the world, so kernels have no rivals."""
-        labelled, state, rivals = self.labelled, self._state, not self.labelled.interchangeable
+        """Which row a kernel sits on is no statement about the world, so kernels have no rivals.
+
+        Neither have the weights of a horseshoe, all of which are kept.
+        """
+        labelled, state, selects = self.labelled, self._state, not self.searched.objective.tau0
+        rivals = selects and not labelled.interchangeable
         return claims(labelled.searched, self.fitted, state, self.selected, self.searched, rivals=rivals)
 
     def stored(self) -> tuple[Variables, dict[str, Any]]:
@@ -168,7 +172,7 @@ class WeightsDescription:
 
 def factor_of(state: State) -> FloatArray:
     """F with F F' = Sigma over the active columns."""
-    if isinstance(state.posterior, Primal):
+    if isinstance(state.posterior, Primal | Dual):
         return state.posterior.factor
     covariance = state.posterior.solve(np.eye(len(state.index)))
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)

@@ -17,6 +17,7 @@ from bayes_sparse.fitting.families._family import Fitted, Task, needs_flat, unpr
 from bayes_sparse.fitting.nuts.start import Start, log_gamma_sd, nuisance_values, places_of, start_at
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.claims import price_of
+from bayes_sparse.inference.evidence.global_local import best_tau
 from bayes_sparse.inference.evidence.reestimate import reestimate
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome, State
 from bayes_sparse.inference.method import EvidenceMethod, Method
@@ -154,6 +155,7 @@ class EvidenceFamily:
             "hyper": list(task.hyper or (0.0, 0.0)),
             "hyper_unit": task.unit,
             **({} if task.slab is None else {"slab": task.slab}),
+            **_global_scale(task, end),
             "smoothness": end.objective.smoothness,
             "reestimated": int(end.reestimated),
             "degrees_of_freedom": end.used,
@@ -254,7 +256,16 @@ def _objectives(task: Task) -> list[Objective]:
     """What to maximise, in the order to try."""
     a, b = (task.hyper or (0.0, 0.0))[0], _rate(task)
     smoothness, log_prior = _own(task.method).smoothness, task.labelled.searched.log_prior
-    return [Objective(c, a, b, log_prior, task.floor) for c in prices(smoothness, task.labelled, flat=not (a or b))]
+    return [
+        Objective(c, a, b, log_prior, task.floor, task.labelled.tau0)
+        for c in prices(smoothness, task.labelled, flat=not (a or b))
+    ]
+
+
+def _global_scale(task: Task, end: Maximised) -> dict[str, float]:
+    """The horseshoe's tau, and the scale of its prior."""
+    state, tau0 = end.outcome.state, task.labelled.tau0
+    return {"tau": best_tau(state.alpha[state.free] - task.floor, tau0), "tau0": tau0} if tau0 else {}
 
 
 def _rate(task: Task) -> float:
