@@ -7,7 +7,8 @@ one, as long as the objective rises. With no more weights than rows all scales a
 are by a quasi-Newton method (L-BFGS) with the exact gradient.
 
 With more weights than rows those at the local scale 1 stay there: on wide classes their own scales gain hundredths of a
-nat, and on wide regressions they would explain the noise too, as all maxima over so many precisions do.
+nat, and on wide regressions they would explain the noise too, as all maxima over so many precisions do. So would tau,
+which cannot be told from the noise by more weights than rows: beside a noise to be found it is held at tau0.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _GRID = 1.0  # between starts of log tau
 _LESS_NOISE = 1.5  # below its start, another start of a normal likelihood's log noise
 _ESCAPED = 0.5  # of u = 1/lambda^2: above it a weight goes back to those at 1
 _GAIN = 0.1  # nats that a weight must gain to be let go
-_GAIN_BESIDE_NOISE = 2.0  # the same where it may explain noise, which then falls and invites more of them
+_GAIN_BESIDE_NOISE = 4.0  # the same where it may explain noise, which then falls and invites more of them
 _TRIES = 2  # weights tried before none is thought to gain
 _ROUGH = 1e-3  # nats: between escapes the top need not be found any closer
 _STEPS = 60
@@ -120,6 +121,7 @@ class _Escaping:
         self._problem, self._objective, self._name = problem, objective, name
         self._Phi = problem.design.columns(np.flatnonzero(problem.free))
         self._fixed = problem.design.columns(np.flatnonzero(~problem.free))
+        self._hold_tau = bool(problem.theta.size) and self._Phi.shape[1] > problem.design.n
 
     def starts(self) -> Iterator[_Point]:
         """The best tau with no column escaped, at each start of the noise."""
@@ -128,7 +130,8 @@ class _Escaping:
         if problem.normal and problem.theta.size:
             thetas.append(np.maximum(problem.theta - _LESS_NOISE, problem.theta_bounds[:, 0]))
         scales, low = self._scales(none), np.log(self._objective.tau0)
-        grid = np.arange(low, low + np.log(max(self._Phi.shape[1], 10)) + 2.0, _GRID)
+        high = low if self._hold_tau else low + np.log(max(self._Phi.shape[1], 10)) + 1.0
+        grid = np.arange(low, high + _GRID, _GRID)
         for theta in thetas:
             values = [scales(np.concatenate([[log_tau], theta]))[0] for log_tau in grid]
             yield _Point(none, empty, float(grid[int(np.argmax(values))]), theta)
@@ -138,7 +141,7 @@ class _Escaping:
         k, bounds = len(start.own), self._problem.theta_bounds
         scales = self._scales(start.own)
         x = np.concatenate([start.log_u, [start.log_tau], start.theta])
-        x, top, _ = scales.climbed(x, bounds, _STEPS, _ROUGH)
+        x, top, _ = scales.climbed(x, bounds, _STEPS, _ROUGH, hold_tau=self._hold_tau)
         found = _Point(start.own, x[:k], float(x[k]), x[k + 1 :], top)
         away = found.log_u < np.log(_ESCAPED)
         if away.all():

@@ -213,14 +213,24 @@ class Dual:
 
     @property
     def factor(self) -> FloatArray:
-        """A matrix F with ``F F' = Sigma``, k x k: the prior's, shrunk along as many directions as there are rows."""
-        half = self._Phi / np.sqrt(self.alpha)
-        values, vectors = np.linalg.eigh(self._root[:, None] * self._gram * self._root)
-        there = values > 1e-13 * max(values[-1], 1e-300)
-        U = (half.T * self._root) @ (vectors[:, there] / np.sqrt(values[there]))
-        F = -(U * (1 - 1 / np.sqrt(1 + values[there]))) @ U.T
+        """A matrix F with ``F F' = Sigma``, k x k: the prior's, narrowed along as many directions as there are rows."""
+        U, narrowed = self.directions
+        F = -(U * (1 - 1 / narrowed)) @ U.T
         F.flat[:: len(F) + 1] += 1.0
         return np.asarray(F / np.sqrt(self.alpha)[:, None])
+
+    @cached_property
+    def directions(self) -> tuple[FloatArray, FloatArray]:
+        """Orthonormal U (k, n) of ``w sqrt(alpha)`` that the data see, and by how much they narrow the prior's sd."""
+        values, vectors = np.linalg.eigh(self._root[:, None] * self._gram * self._root)
+        there = values > 1e-13 * max(values[-1], 1e-300)
+        U = self._Phi.T @ (self._root[:, None] * vectors[:, there] / np.sqrt(values[there]))
+        return np.asarray(U / np.sqrt(self.alpha)[:, None]), np.sqrt(1 + values[there])
+
+    def spread(self, v: FloatArray) -> FloatArray:
+        """``v F'`` for many standard normal v (S, k), without F."""
+        U, narrowed = self.directions
+        return np.asarray((v - ((v @ U) * (1 - 1 / narrowed)) @ U.T) / np.sqrt(self.alpha))
 
     @property
     def smoothing(self) -> FloatArray:

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import OptimizeResult, brentq, minimize
 
@@ -52,19 +54,20 @@ class Scales:
         self._near: State | None = None
 
     def climbed(
-        self, start: FloatArray, theta_bounds: FloatArray, steps: int, tolerance: float
+        self, start: FloatArray, theta_bounds: FloatArray, steps: int, tolerance: float, *, hold_tau: bool = False
     ) -> tuple[FloatArray, float, OptimizeResult]:
         """The top reached by L-BFGS from a start: coordinates, objective, and how scipy got there."""
         k = len(self._own)
         unit = np.ones(len(start))
         unit[k] = _TAU
-        bounds = [(-_FAR, _FAR)] * k + [(None, None), *(tuple(pair) for pair in theta_bounds)]
+        tau = (_TAU * start[k], _TAU * start[k]) if hold_tau else (None, None)
+        bounds: Any = [(-_FAR, _FAR)] * k + [tau, *map(tuple, theta_bounds.tolist())]
 
         def negative(x: FloatArray) -> tuple[float, FloatArray]:
             value, slope = self(x / unit)
             return -value, -slope / unit
 
-        options = {"maxiter": steps, "ftol": tolerance / (1 + abs(self(start)[0])), "gtol": 1e-6, "maxcor": 20}
+        options: Any = {"maxiter": steps, "ftol": tolerance / (1 + abs(self(start)[0])), "gtol": 1e-6, "maxcor": 20}
         end = minimize(negative, start * unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         return np.asarray(end.x / unit), -float(end.fun), end
 
