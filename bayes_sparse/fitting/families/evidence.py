@@ -205,6 +205,9 @@ class EvidenceFamily:
                 known = np.zeros(M)
                 known[index[index < M]] = state.gamma[index < M]
                 sds[name] = log_gamma_sd(known.reshape(precision.shape))
+        if labelled.tau0 and {"tau", "lambda"} <= begin.keys():
+            tau = best_tau(alpha[np.isfinite(alpha)], labelled.tau0)
+            values["tau"], values["lambda"] = np.asarray(tau), 1 / (tau * np.sqrt(alpha))
         places = places_of(labelled, index, begin)
         factor = unit[:, None] * factor_of(state)
         return start_at(begin, values, places, state.mean * unit, factor, determined, sds)
