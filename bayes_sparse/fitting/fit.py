@@ -59,14 +59,15 @@ def fit(
     ----------
     model : str, model object or pymc.Model
         A name from `bayes_sparse.models` (``"ard_gaussian"``, ``"laplace_eigen"``, ``"jeffreys_laplace"``,
-        ``"student_multinomial"``), one of its objects with settings of its own, or any `pm.Model` with a sparse
-        Gaussian prior and a linear predictor (for ``"revm"``, any likelihood that can be differentiated twice).
+        ``"student_multinomial"``, ``"horseshoe"``), one of its objects with settings of its own, or any `pm.Model` with a
+        sparse Gaussian prior and a linear predictor (for ``"revm"``, any likelihood that can be differentiated twice).
     data : tuple, DataFrame, Dataset or dict
         ``(X, y)``, X dense or sparse, or, with several classes, by class (a dict of tables, an array with a class dim);
         a pandas or polars DataFrame or an xarray Dataset with ``target``; for a
         `pm.Model` None, or new values for its `pm.Data` by name.
     method : str or method object
         ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"revm"``, ``"full_matrix"``;
+        ``"global_local"`` (for ``"horseshoe"``);
         ``"one_vs_rest"`` (several classes); ``"reweighted"``, ``"coordinate_descent"``, ``"fuzzy"``, ``"cv"`` (for
         ``"jeffreys_laplace"``); ``"nuts"``, started from an evidence fit, and with ``condition="alpha"`` at the
         hyper-parameters of that fit.
@@ -93,7 +94,8 @@ def fit(
     **settings
         Settings of the model or of the method by name. Of models: ``hyper``, the shape and rate (a, b) of the Gamma
         prior on precisions (flat for evidence methods and a proper neighbour for NUTS where none is given; for
-        ``"student_multinomial"`` without kernels (1, 0.1) for both), ``bias_sd`` ... Of evidence methods:
+        ``"student_multinomial"`` without kernels (1, 0.1) for both), ``slab``, how large weights may be, ``bias_sd``
+        ... Of evidence methods:
         ``smoothness``, the cost of a degree of freedom in nats, ``max_iterations``, ``tolerance``, ``approximation``;
         ``expansion="evidence"``, ``lam=2.0``, ``all_points=True`` ... Of NUTS: ``tune``, ``target_accept``,
         ``sampler``, ``sample_kwargs`` ... Print `bs.methods` and `bs.models` to see what there is.

@@ -3,12 +3,14 @@
 No precision is infinite, so nothing is pruned: most weights stay at a local scale near 1, shrunk together, and a few
 escape. First the weights that have not escaped have the local scale 1. They then enter the evidence by their ``Phi
 Phi'`` alone, and a climb costs as much as one with as many columns as rows. Those that promise most are let go one by
-one, as long as the objective rises. With no more weights than rows all scales are then climbed together. All climbs
-are by a quasi-Newton method (L-BFGS) with the exact gradient.
+one, as long as the objective rises; and, from the same start, many together, of which most go back. Where both end
+within half a nat the latter is taken: it spreads over columns that say the same, and predicts better. With no more
+weights than rows all scales are then climbed together. All climbs are by a quasi-Newton method (L-BFGS) with the exact
+gradient.
 
-With more weights than rows those at the local scale 1 stay there: on wide classes their own scales gain hundredths of a
-nat, and on wide regressions they would explain the noise too, as all maxima over so many precisions do. So would tau,
-which cannot be told from the noise by more weights than rows: beside a noise to be found it is held at tau0.
+With more weights than rows those at the local scale 1 stay there: on wide classes their own scales gain hundredths of
+a nat, and on wide regressions they would explain the noise too, as all maxima over so many precisions do. So would
+tau, which cannot be told from the noise by more weights than rows: beside a noise to be found it is held at tau0.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ _ESCAPED = 0.5  # of u = 1/lambda^2: above it a weight goes back to those at 1
 _GAIN = 0.1  # nats that a weight must gain to be let go
 _GAIN_BESIDE_NOISE = 4.0  # the same where it may explain noise, which then falls and invites more of them
 _TRIES = 2  # weights tried before none is thought to gain
+_TOGETHER = 20  # weights let go together
+_UNDECIDED = 0.5  # nats between two ends, for the one with more weights let go to be taken
 _ROUGH = 1e-3  # nats: between escapes the top need not be found any closer
 _STEPS = 60
 
@@ -79,16 +83,23 @@ class GlobalLocal:
                 "method='nuts', or fit 'student_multinomial'."
             )
         escaping = _Escaping(problem, approximation.objective, self.approximation)
-        point = max(map(escaping.climbed, escaping.starts()), key=lambda found: found.objective)
-        history = [point.objective]
-        while len(history) <= self.max_iterations:
-            grown = escaping.let_go(point)
+        start = max(map(escaping.climbed, escaping.starts()), key=lambda found: found.objective)
+        path = self._let_go(escaping, start, 1, report)
+        if not problem.theta.size:
+            together = self._let_go(escaping, start, _TOGETHER, report)
+            path = together if together[-1].objective > path[-1].objective - _UNDECIDED else path
+        return self._all(problem, approximation, path[-1], [point.objective for point in path])
+
+    def _let_go(self, escaping: _Escaping, start: _Point, together: int, report: Report) -> list[_Point]:
+        """The way from a start by letting go so many columns at a time, as long as that gains."""
+        path = [start]
+        while len(path) <= self.max_iterations:
+            grown = escaping.let_go(path[-1], together)
             if grown is None:
                 break
-            point = grown
-            history.append(point.objective)
-            report(len(history), point.objective, len(point.own))
-        return self._all(problem, approximation, point, history)
+            path.append(grown)
+            report(len(path), grown.objective, len(grown.own))
+        return path
 
     def _all(self, problem: Problem, approximation: Approximation, point: _Point, history: list[float]) -> Outcome:
         """The posterior of all weights, after a climb of all scales where there are no more of them than rows."""
@@ -148,16 +159,17 @@ class _Escaping:
             return found
         return self.climbed(found._replace(own=found.own[away], log_u=found.log_u[away]))
 
-    def let_go(self, point: _Point) -> _Point | None:
-        """The top with one column more at a scale of its own, or None if none of the most promising gains."""
+    def let_go(self, point: _Point, together: int) -> _Point | None:
+        """The top with some columns more at scales of their own, or None if none of the most promising gains."""
         s, q = self._left_out(point)
         score = q**2 / np.maximum(s, 1e-300)
         score[point.own] = 0.0
-        for column in np.argsort(-score)[:_TRIES]:
-            # A weight of its size by itself, between a tenth of what weights are measured in and that.
-            size = np.clip(abs(q[column]) / s[column], 0.1, 1.0) * self._problem.unit
+        order = np.argsort(-score, kind="stable")
+        for some in [order[:together]] if together > 1 else order[:_TRIES, None]:
+            # Weights of their size by themselves, between a third of what weights are measured in and that.
+            size = np.clip(np.abs(q[some]) / np.maximum(s[some], 1e-300), 0.3, 1.0) * self._problem.unit
             log_u = np.append(point.log_u, 2 * (point.log_tau - np.log(size)))
-            new = self.climbed(point._replace(own=np.append(point.own, column), log_u=log_u))
+            new = self.climbed(point._replace(own=np.append(point.own, some), log_u=log_u))
             if new.objective > point.objective + (_GAIN_BESIDE_NOISE if point.theta.size else _GAIN):
                 return new
         return None

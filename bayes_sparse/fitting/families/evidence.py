@@ -135,7 +135,9 @@ class EvidenceFamily:
             return Status.NOISE_COLLAPSED
         if not (state.index < problem.design.M).any():
             return Status.NULL
-        return Status.SEPARABLE if state.eta is not None and problem.separates(state.eta) else Status.CONVERGED
+        if task.labelled.tau0 or state.eta is None:  # a horseshoe keeps all columns, and enough of them always separate
+            return Status.CONVERGED
+        return Status.SEPARABLE if problem.separates(state.eta) else Status.CONVERGED
 
     def warn(self, task: Task, end: Maximised, status: Status) -> None:
         """What the word means, or that the fit uses up the data."""
