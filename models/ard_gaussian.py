@@ -43,8 +43,9 @@ class ARDGaussian:
     slab : float, "auto" or None
         Width c of the slab, ``w ~ Normal(0, 1/sqrt(alpha + 1/c^2))``, in units of standardised columns (times the
         targets' spread for a regression): no weight is believed to be much larger. None for none; ``"auto"`` for
-        `proper_slab` under NUTS, whose posterior is then light-tailed whatever the data, and for `default_slab`
-        elsewhere.
+        `proper_slab` under NUTS, whose posterior is then light-tailed whatever the data. Evidence methods then have
+        `default_slab` for classes under the flat hyper-prior (`kernel_slab` with kernels), which separable classes
+        need, and none elsewhere.
     """
 
     bias_sd: float | None = None
@@ -59,7 +60,8 @@ class ARDGaussian:
     expansion: ClassVar[None] = None
     # Student-t weights of two degrees of freedom and scale 0.3 for standardised columns and targets.
     proper_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
-    default_slab: ClassVar[float | None] = None
+    default_slab: ClassVar[float | None] = 5.0
+    kernel_slab: ClassVar[float | None] = 10.0
     proper_slab: ClassVar[float | None] = 2.5
 
     def __post_init__(self) -> None:

@@ -52,6 +52,7 @@ class GaussianEigen:
     # A Cauchy prior of scale 1 in units of the likelihood's own sd along a direction: heavy tails, and proper.
     proper_hyper: ClassVar[Hyper | None] = (0.5, 0.5)
     default_slab: ClassVar[float | None] = None
+    kernel_slab: ClassVar[float | None] = None
     proper_slab: ClassVar[float | None] = 2.5
 
     def __post_init__(self) -> None:

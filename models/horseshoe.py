@@ -17,7 +17,7 @@ weights are free.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pymc as pm
@@ -60,7 +60,7 @@ class Horseshoe:
     slab: Slab = "auto"
     bias_sd: float | None = None
 
-    default_method: ClassVar[str] = "nuts"
+    default_method: ClassVar[str] = "global_local"
     prior: ClassVar[str] = "horseshoe"
     likelihood: ClassVar[str | None] = None
     hyper: ClassVar[Hyper | None] = None
@@ -68,7 +68,8 @@ class Horseshoe:
     proper_hyper: ClassVar[Hyper | None] = None
     coordinates: ClassVar[str] = "weights"
     expansion: ClassVar[None] = None
-    default_slab: ClassVar[float | None] = 5.0
+    default_slab: ClassVar[float | None] = 2.0
+    kernel_slab: ClassVar[float | None] = 2.0
     proper_slab: ClassVar[float | None] = 5.0
 
     def __post_init__(self) -> None:
@@ -78,7 +79,7 @@ class Horseshoe:
 
     def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
-        return named_problem(data, "horseshoe", self.bias_sd)
+        return replace(named_problem(data, "horseshoe", self.bias_sd), tau0=global_scale(data, self.relevant))
 
     def declare(self, data: Prepared, hyper: None = None, *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.

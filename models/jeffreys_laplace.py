@@ -62,6 +62,7 @@ class JeffreysLaplace:
     proper_hyper: ClassVar[Hyper | None] = None
     slab: ClassVar[None] = None
     default_slab: ClassVar[float | None] = None
+    kernel_slab: ClassVar[float | None] = None
     proper_slab: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:

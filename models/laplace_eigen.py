@@ -63,6 +63,7 @@ class LaplaceEigen:
     proper_hyper: ClassVar[Hyper | None] = (1.0, 0.5)
     slab: ClassVar[None] = None
     default_slab: ClassVar[float | None] = None
+    kernel_slab: ClassVar[float | None] = None
     proper_slab: ClassVar[float | None] = None
 
     def problem(self, data: Prepared) -> LabelledProblem:

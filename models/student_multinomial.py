@@ -57,7 +57,8 @@ class StudentMultinomial:
     # the improper limit (digits, ten splits: 4.5% against 5.8%, at equal log loss), and is what NUTS samples too.
     default_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
     proper_hyper: ClassVar[Hyper | None] = (1.0, 0.1)
-    default_slab: ClassVar[float | None] = None
+    default_slab: ClassVar[float | None] = 5.0
+    kernel_slab: ClassVar[float | None] = 10.0
     proper_slab: ClassVar[float | None] = 2.5
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.model import Model
 from bayes_sparse.inputs.pm_model.declared import Declared
 from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = [
     "check_fits",
@@ -28,6 +29,7 @@ __all__ = [
     "choose_model",
     "hyper_in_force",
     "methods_for",
+    "slab_in_force",
 ]
 
 _OPTIONAL = {"hyper", "max_iterations", "tolerance", "sample_kwargs"}  # None is the same as not given
@@ -123,6 +125,22 @@ def hyper_in_force(model: Model, method: Method, *, kernel: bool) -> Hyper | Non
     if model.hyper is not None or kernel or not rules_of(method).uses_default(method):
         return model.hyper
     return model.default_hyper
+
+
+def slab_in_force(model: Model, method: Method, hyper: Hyper | None, labelled: LabelledProblem) -> float | None:
+    """Width of the slab that was asked for, or the model's own where an evidence method has use for it; None for none.
+
+    Classes under the flat hyper-prior have one: where terms separate them nothing else holds the weights. It is wider
+    for kernels, of which a narrow one would keep many, each for a part of what the weight of one may not be.
+    """
+    if model.slab != "auto":
+        return None if model.slab is None else float(model.slab)
+    if not isinstance(method, EvidenceMethod):
+        return None
+    flat = hyper is None or not hyper[1]
+    if model.prior == "gaussian" and not (flat and labelled.of_classes):
+        return None
+    return model.kernel_slab if labelled.interchangeable else model.default_slab
 
 
 def check_method(method: Method, model: Model) -> None:

@@ -18,6 +18,7 @@ from bayes_sparse.fitting.choices import (
     choose_likelihood,
     choose_method,
     hyper_in_force,
+    slab_in_force,
 )
 from bayes_sparse.fitting.families import Found, Task, family_of, find
 from bayes_sparse.fitting.nuts.sample import sample_at_alpha, sample_whole
@@ -28,8 +29,9 @@ from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import kernel_width
 from bayes_sparse.inputs.basis import Basis
 from bayes_sparse.inputs.likelihoods import Likelihood
-from bayes_sparse.inputs.model import Handed, Model, evidence_slab
+from bayes_sparse.inputs.model import Handed, Model
 from bayes_sparse.methods.nuts import NUTS
+from bayes_sparse.problem.labelled import LabelledProblem
 
 __all__ = ["fit"]
 
@@ -57,14 +59,15 @@ def fit(
     ----------
     model : str, model object or pymc.Model
         A name from `bayes_sparse.models` (``"ard_gaussian"``, ``"laplace_eigen"``, ``"jeffreys_laplace"``,
-        ``"student_multinomial"``), one of its objects with settings of its own, or any `pm.Model` with a sparse
-        Gaussian prior and a linear predictor (for ``"revm"``, any likelihood that can be differentiated twice).
+        ``"student_multinomial"``, ``"horseshoe"``), one of its objects with settings of its own, or any `pm.Model` with
+        a sparse Gaussian prior and a linear predictor (for ``"revm"``, any likelihood that can be differentiated twice).
     data : tuple, DataFrame, Dataset or dict
         ``(X, y)``, X dense or sparse, or, with several classes, by class (a dict of tables, an array with a class dim);
         a pandas or polars DataFrame or an xarray Dataset with ``target``; for a
         `pm.Model` None, or new values for its `pm.Data` by name.
     method : str or method object
         ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"revm"``, ``"full_matrix"``;
+        ``"global_local"`` (for ``"horseshoe"``);
         ``"one_vs_rest"`` (several classes); ``"reweighted"``, ``"coordinate_descent"``, ``"fuzzy"``, ``"cv"`` (for
         ``"jeffreys_laplace"``); ``"nuts"``, started from an evidence fit, and with ``condition="alpha"`` at the
         hyper-parameters of that fit.
@@ -91,7 +94,8 @@ def fit(
     **settings
         Settings of the model or of the method by name. Of models: ``hyper``, the shape and rate (a, b) of the Gamma
         prior on precisions (flat for evidence methods and a proper neighbour for NUTS where none is given; for
-        ``"student_multinomial"`` without kernels (1, 0.1) for both), ``bias_sd`` ... Of evidence methods:
+        ``"student_multinomial"`` without kernels (1, 0.1) for both), ``slab``, how large weights may be, ``bias_sd``
+        ... Of evidence methods:
         ``smoothness``, the cost of a degree of freedom in nats, ``max_iterations``, ``tolerance``, ``approximation``;
         ``expansion="evidence"``, ``lam=2.0``, ``all_points=True`` ... Of NUTS: ``tune``, ``target_accept``,
         ``sampler``, ``sample_kwargs`` ... Print `bs.methods` and `bs.models` to see what there is.
@@ -128,19 +132,21 @@ def fit(
 def _fitted(model: Model, method: Method, handed: Handed, progressbar: bool) -> Found[Any]:
     """Run an evidence method on the data, with a kernel's width found first if that is left open."""
     family, basis = family_of(method), bases.resolve(handed.basis)
-    hyper, slab = hyper_in_force(model, method, kernel=basis.kernel), evidence_slab(model)
+    hyper = hyper_in_force(model, method, kernel=basis.kernel)
     tried: kernel_width.WidthSearch | None = None
     reading: Reading
+
+    def task(labelled: LabelledProblem) -> Task:
+        return Task(labelled, model, method, hyper, slab_in_force(model, method, hyper, labelled))
+
     if kernel_width.wanted(basis):
         open_ = named_reading(model, handed, kernel_width.provisional(basis))
-        reading, tried = with_width_found(
-            open_, lambda at: family.rating(Task(at.labelled, model, method, hyper, slab)), progressbar
-        )
+        reading, tried = with_width_found(open_, lambda at: family.rating(task(at.labelled)), progressbar)
     else:
         reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
     if isinstance(reading, NamedReading) and not family.folds_duplicates:
         reading.say_duplicates()
-    found = find(Task(reading.labelled, model, method, hyper, slab), progressbar, tried)
+    found = find(task(reading.labelled), progressbar, tried)
     found.attributes.update(asked(model, method, handed))
     return found
 

@@ -19,7 +19,8 @@ def models_grid() -> str:
     for name in registry.options("bayes_sparse.models"):
         model = registry.lookup("bayes_sparse.models", name, "model")()
         able = sorted(methods_for(model), key=lambda method: (method != model.default_method, method))
-        hyper = "Gamma({:g}, {:g})".format(*model.proper_hyper) if model.proper_hyper else "none: see its bounds"
+        none = "half-Cauchy scales" if model.prior == "horseshoe" else "none: see its bounds"
+        hyper = "Gamma({:g}, {:g})".format(*model.proper_hyper) if model.proper_hyper else none
         on = "weights" if model.coordinates == "weights" else "eigenvectors"
         rows.append((name, model.prior, on, ", ".join(able), hyper, _settings(model)))
     return "Models for bs.fit(model, data):\n" + _table(rows) + "\nand any pm.Model of your own."

@@ -22,7 +22,6 @@ __all__ = [
     "NamedModel",
     "Slab",
     "check_slab",
-    "evidence_slab",
     "sampled_slab",
     "slab_precision",
 ]
@@ -48,12 +47,6 @@ def slab_precision(slab: float | None, unit: float) -> float:
 def sampled_slab(model: Model) -> float | None:
     """The slab of a declaration, which NUTS samples."""
     slab = model.proper_slab if model.slab == "auto" else model.slab
-    return None if slab is None else float(slab)
-
-
-def evidence_slab(model: Model) -> float | None:
-    """The slab of an evidence fit that no declaration follows."""
-    slab = model.default_slab if model.slab == "auto" else model.slab
     return None if slab is None else float(slab)
 
 
@@ -94,8 +87,10 @@ class Model(Protocol):
         The one that was asked for.
     slab : float, "auto" or None
         Width c of the slab, ``w_j ~ Normal(0, 1/(alpha_j + 1/c^2))``, that was asked for.
-    default_slab, proper_slab : float, optional
-        What ``"auto"`` is for evidence methods and for NUTS.
+    default_slab, kernel_slab : float, optional
+        What ``"auto"`` is for evidence methods, and for those on kernels; see `bayes_sparse.fitting.choices`.
+    proper_slab : float, optional
+        What it is for NUTS.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -104,6 +99,7 @@ class Model(Protocol):
     default_hyper: ClassVar[Hyper | None]
     likelihood: ClassVar[str | None]
     default_slab: ClassVar[float | None]
+    kernel_slab: ClassVar[float | None]
     proper_slab: ClassVar[float | None]
 
     @property

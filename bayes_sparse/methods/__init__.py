@@ -8,6 +8,7 @@ from bayes_sparse.methods.cv import CV
 from bayes_sparse.methods.em import EM
 from bayes_sparse.methods.full_matrix import FullMatrix
 from bayes_sparse.methods.fuzzy import Fuzzy
+from bayes_sparse.methods.global_local import GlobalLocal
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.methods.one_vs_rest import OneVsRest
@@ -23,6 +24,7 @@ __all__ = [
     "CoordinateDescent",
     "FullMatrix",
     "Fuzzy",
+    "GlobalLocal",
     "MacKay",
     "OneVsRest",
     "Reweighted",

@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 
 from bayes_sparse.common.types import FloatArray, IntArray
 
-__all__ = ["Dual", "Primal", "Woodbury", "cholesky", "weighted_gram"]
+__all__ = ["Dual", "Primal", "Woodbury", "by_rows", "cholesky", "weighted_gram"]
 
 _BLOCK = 2**17  # numbers of a block of rows: a megabyte
 _MANY = 20  # columns from which half of a product costs less than the square roots it takes
@@ -73,6 +73,12 @@ def _whole(Phi: FloatArray, b: FloatArray) -> FloatArray:
 def _mirrored(Phi: FloatArray, b: FloatArray) -> FloatArray:
     half = np.sqrt(b)[:, None] * Phi
     return np.asarray(half.T @ half)  # a matrix with its own transpose: numpy computes one half and mirrors it
+
+
+def by_rows(Phi: FloatArray, alpha: FloatArray) -> FloatArray:
+    """``Phi A^-1 Phi'``, (n, n): the prior covariance of the predictors."""
+    half = Phi / np.sqrt(alpha)
+    return np.asarray(half @ half.T)
 
 
 class Primal:
@@ -166,21 +172,32 @@ class Dual:
         Curvature of each observation's negative log-likelihood along the predictor, not negative.
     alpha : array (k,)
         Prior precisions, all positive.
+    gram : array (n, n), optional
+        `by_rows` of Phi and alpha, where that is known already.
     """
 
-    def __init__(self, Phi: FloatArray, b: FloatArray, alpha: FloatArray) -> None:
-        self.alpha = alpha
-        self._half = np.sqrt(b)[:, None] * Phi
-        C = (self._half / alpha) @ self._half.T
+    def __init__(self, Phi: FloatArray, b: FloatArray, alpha: FloatArray, gram: FloatArray | None = None) -> None:
+        self.alpha, self._Phi, self._root = alpha, Phi, np.sqrt(b)
+        self._gram = by_rows(Phi, alpha) if gram is None else gram
+        C = self._root[:, None] * self._gram * self._root
         C.flat[:: len(C) + 1] += 1.0
         self._L = cholesky(C)
-        self.log_determinant = float(2 * np.log(self._L.diagonal()).sum() + np.log(alpha).sum())
+
+    @cached_property
+    def log_determinant(self) -> float:
+        """Of ``H + A``."""
+        return float(2 * np.log(self._L.diagonal()).sum() + np.log(self.alpha).sum())
 
     def solve(self, v: FloatArray) -> FloatArray:
         """``Sigma v`` for a vector or for each column of a matrix."""
-        alpha = self.alpha if v.ndim == 1 else self.alpha[:, None]
+        alpha, root = (self.alpha, self._root) if v.ndim == 1 else (self.alpha[:, None], self._root[:, None])
         x = v / alpha
-        return np.asarray(x - (self._half.T @ self._inner(self._half @ x)) / alpha)
+        return np.asarray(x - (self._Phi.T @ (root * self._inner(root * (self._Phi @ x)))) / alpha)
+
+    def whitened(self, columns: FloatArray) -> FloatArray:
+        """``T columns`` with ``T'T = (B^-1 + Phi A^-1 Phi')^-1``."""
+        T, _ = lapack.dtrtrs(self._L, np.diag(self._root), lower=1)
+        return np.asarray(T @ columns)
 
     def regression(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights ``Sigma half' t`` and what they leave of t, ``half`` the columns times the roots of b.
@@ -188,28 +205,45 @@ class Dual:
         Without the difference of `solve`, of which few digits are left where the prior is weak.
         """
         left = self._inner(t)
-        return np.asarray(self._half.T @ left / self.alpha), left
+        return np.asarray(self._Phi.T @ (self._root * left) / self.alpha), left
 
     @property
     def variance(self) -> FloatArray:
         """Diagonal of Sigma."""
-        V, _ = lapack.dtrtrs(self._L, self._half, lower=1)
+        V = self.whitened(self._Phi)
         return np.asarray(1 / self.alpha - np.einsum("ij,ij->j", V, V) / self.alpha**2)
 
     @property
+    def leverages(self) -> FloatArray:
+        """Diagonal of ``Phi Sigma Phi'``: the variance of each predictor."""
+        V = self.whitened(self._gram)
+        return np.asarray(self._gram.diagonal() - np.einsum("ij,ij->j", V, V))
+
+    @property
     def factor(self) -> FloatArray:
-        """A matrix F with ``F F' = Sigma``: from n singular values, as a k x k factorisation takes far longer."""
-        root = np.sqrt(self.alpha)
-        _, s, V = np.linalg.svd(self._half / root, full_matrices=False)
-        r = np.sqrt(1 + s**2)
-        F = (V.T * -(s**2 / (r * (1 + r)))) @ V  # less the identity
+        """A matrix F with ``F F' = Sigma``, k x k: the prior's, narrowed along as many directions as there are rows."""
+        U, narrowed = self.directions
+        F = -(U * (1 - 1 / narrowed)) @ U.T
         F.flat[:: len(F) + 1] += 1.0
-        return np.asarray(F / root[:, None])
+        return np.asarray(F / np.sqrt(self.alpha)[:, None])
+
+    @cached_property
+    def directions(self) -> tuple[FloatArray, FloatArray]:
+        """Orthonormal U (k, n) of ``w sqrt(alpha)`` that the data see, and by how much they narrow the prior's sd."""
+        values, vectors = np.linalg.eigh(self._root[:, None] * self._gram * self._root)
+        there = values > 1e-13 * max(values[-1], 1e-300)
+        U = self._Phi.T @ (self._root[:, None] * vectors[:, there] / np.sqrt(values[there]))
+        return np.asarray(U / np.sqrt(self.alpha)[:, None]), np.sqrt(1 + values[there])
+
+    def spread(self, v: FloatArray) -> FloatArray:
+        """``v F'`` for many standard normal v (S, k), without F."""
+        U, narrowed = self.directions
+        return np.asarray((v - ((v @ U) * (1 - 1 / narrowed)) @ U.T) / np.sqrt(self.alpha))
 
     @property
     def smoothing(self) -> FloatArray:
         """Diagonal of ``Sigma H Sigma``."""
-        W = self._inner(self._half)
+        W = self._inner(self._root[:, None] * self._Phi)
         return np.asarray(np.einsum("ij,ij->j", W, W) / self.alpha**2)
 
     def _inner(self, v: FloatArray) -> FloatArray:

@@ -98,6 +98,8 @@ class LabelledProblem:
         The basis functions are kernels on the rows: neighbours say the same, and which of them is kept means little.
     scale_free : bool
         The predictor has no units of its own, as opposed to those of the targets.
+    tau0 : float
+        Scale of the horseshoe's tau; 0 where there is none.
     check : callable, optional
         ``check(eta, theta, used)`` gives what the residuals of a fit say of the likelihood, where they say anything.
     """
@@ -119,6 +121,7 @@ class LabelledProblem:
     hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
     interchangeable: bool = False
     scale_free: bool = True
+    tau0: float = 0.0
     check: Callable[[FloatArray, FloatArray, float], LikelihoodCheck | None] | None = None
     labels: dict[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -178,7 +181,7 @@ class LabelledProblem:
         separable, and then a small ridge leaves the point far out, where the likelihood is flat.
         """
         if expansion is None:
-            return "evidence" if self._of_classes else "ridge"
+            return "evidence" if self.of_classes else "ridge"
         if isinstance(expansion, str | Integral):
             return expansion if isinstance(expansion, str) else int(expansion)
         free = self.order[: self.surface.d]
@@ -197,7 +200,7 @@ class LabelledProblem:
         return full[free]
 
     @property
-    def _of_classes(self) -> bool:
+    def of_classes(self) -> bool:
         """Whether linear predictors give the odds of classes; of a network a strong ridge would make a linear one."""
         linear = self.search is not None or isinstance(self.other, Softmax)
         return linear and self.settings.get("likelihood", {}).get("name") in ("bernoulli", "categorical")

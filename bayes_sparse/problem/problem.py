@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray, IntArray
-from bayes_sparse.problem.gaussian import Dual, Primal, weighted_gram
+from bayes_sparse.problem.gaussian import Dual, Primal, by_rows, weighted_gram
 from bayes_sparse.problem.sparse_design import AnyDesign
 
 __all__ = ["Active", "LinearActive", "Pointwise", "Problem", "Product", "Terms"]
@@ -76,6 +76,7 @@ class LinearActive:
         self._design, self._Phi = design, design.columns(index)
         # As many columns as observations may have a true curvature; a weight that stands for many rows, within reason.
         self._most = max(design.n, min(design.n if count is None else count, _LARGE))
+        self._rows: tuple[FloatArray, FloatArray] | None = None
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """``Phi w``."""
@@ -89,7 +90,11 @@ class LinearActive:
         """With the curvature cut off at zero where the likelihood is not log-concave."""
         b = np.maximum(-terms[2], 0.0)
         n, k = self._Phi.shape
-        return Dual(self._Phi, b, alpha) if k > n else Primal(weighted_gram(self._Phi, b), alpha)
+        if k <= n:
+            return Primal(weighted_gram(self._Phi, b), alpha)
+        if self._rows is None or self._rows[0] is not alpha:  # on the way to a mode the precisions stay
+            self._rows = alpha, by_rows(self._Phi, alpha)
+        return Dual(self._Phi, b, *self._rows)
 
     def posterior(self, alpha: FloatArray, terms: Terms, factor: Primal | Dual | None) -> Primal | Dual:
         """With the true curvature if that can be factorised, with the cut-off one otherwise."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bayes_sparse.inference.claims import FALSE_FINDS, chance_of
 from bayes_sparse.trees.alternatives import alternative_sets, rivals
 from bayes_sparse.trees.read import StoredFit, stored
+from bayes_sparse.trees.spread import is_thin
 
 __all__ = ["relevance", "taken_up", "unpruned"]
 
@@ -27,6 +28,10 @@ def taken_up(evidence: xr.Dataset, owner: pd.Series) -> pd.Series:
     owner : pandas.Series
         The group of each basis function, by its name. Coordinates that have none (a bias) are in from the start.
     """
+    if is_thin(evidence):  # nothing was selected
+        raise ValueError(
+            "order='forward' is for the terms that a search has kept, and this fit keeps all: leave it out."
+        )
     labels = evidence["coordinate"].to_numpy()
     factor = evidence["covariance_factor"].to_numpy()
     sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))

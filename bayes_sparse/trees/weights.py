@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
+from scipy.sparse import eye_array
 
 from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.claims import Claims
@@ -18,9 +19,11 @@ from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.problem.problem import Active
 from bayes_sparse.trees.description import Drawn
 from bayes_sparse.trees.naming import claimed, fixed_names, named_draws, put_fixed, spread, term_labels
+from bayes_sparse.trees.spread import is_thin, variance_along
 
 __all__ = ["WeightsDescription", "factor_of"]
 
+_WIDE = 1000  # weights from which a posterior on the side of the rows is stored by its thin factor
 _STEP = 1e-3  # of differences along a nuisance parameter
 
 
@@ -65,8 +68,12 @@ class WeightsDescription:
 
     @property
     def _claims(self) -> Claims:
-        """Which row a kernel sits on is no statement about the world, so kernels have no rivals."""
-        labelled, state, rivals = self.labelled, self._state, not self.labelled.interchangeable
+        """Which row a kernel sits on is no statement about the world, so kernels have no rivals.
+
+        Neither have the weights of a horseshoe, all of which are kept.
+        """
+        labelled, state, selects = self.labelled, self._state, not self.searched.objective.tau0
+        rivals = selects and not labelled.interchangeable
         return claims(labelled.searched, self.fitted, state, self.selected, self.searched, rivals=rivals)
 
     def stored(self) -> tuple[Variables, dict[str, Any]]:
@@ -74,9 +81,9 @@ class WeightsDescription:
         labelled, state, M = self.labelled, self._state, self.labelled.M
         index = state.index
         basis = index < M
-        factor = labelled.in_users_units(self.factor.T, index).T
         mean = labelled.in_users_units(state.mean, index)
-        sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+        covariance = self._thin() if self._wide else self._full()
+        sd = np.sqrt(_variances(covariance, len(index)))
         mean = mean + labelled.prior_mean[index]
         alpha = state.alpha.copy()
         if labelled.scale is not None:
@@ -93,7 +100,7 @@ class WeightsDescription:
             **claimed(self._claims, kept, M),
             "column": (("coordinate",), index),
             "coordinate_mean": (("coordinate",), mean),
-            "covariance_factor": (("coordinate", "factor"), factor),
+            **covariance,
             "theta": (("nuisance",), state.theta),
             "history": (("iteration",), np.asarray(self.outcome.history)),
         }
@@ -104,11 +111,40 @@ class WeightsDescription:
         names = np.array([*labelled.names, *fixed_names(labelled)])[index]
         return variables, {"basis": np.array(labelled.names), "coordinate": names, **term_labels(labelled)}
 
+    @property
+    def _wide(self) -> bool:
+        return isinstance(self._state.posterior, Dual) and len(self._state.index) > _WIDE
+
+    def _full(self) -> Variables:
+        """A factor of the covariance, in the user's units."""
+        factor = self.labelled.in_users_units(self.factor.T, self._state.index).T
+        return {"covariance_factor": (("coordinate", "factor"), factor)}
+
+    def _thin(self) -> Variables:
+        """The part of it that the data see, beside the prior (`bayes_sparse.trees.spread`)."""
+        labelled, state = self.labelled, self._state
+        assert isinstance(state.posterior, Dual)
+        U, narrowed = state.posterior.directions
+        seen = (U / narrowed).T / np.sqrt(state.alpha)
+        basis = state.index < labelled.M
+        scale, shift = np.ones(len(basis)), np.zeros(len(basis))
+        if labelled.scale is not None:
+            scale[basis] = labelled.scale[state.index[basis]]
+        if labelled.shift is not None and not basis.all():
+            shift[basis] = labelled.shift[state.index[basis]]
+        return {
+            "covariance_factor": (("coordinate", "factor"), labelled.in_users_units(seen, state.index).T),
+            "prior_variance": (("coordinate",), 1 / (state.alpha * scale**2)),
+            "prior_centre": (("coordinate",), shift),
+            "prior_bias": (("coordinate",), (~basis).astype(float)),
+            "narrowed": (("factor",), narrowed),
+        }
+
     def draw(self, count: int, rng: np.random.Generator) -> Drawn:
         """Nuisance parameters are drawn from the normal that the objective's curvature suggests."""
         state, k = self._state, len(self._state.index)
         z = rng.standard_normal((count, k))
-        x = state.mean + z @ self.factor.T
+        x = state.mean + (state.posterior.spread(z) if isinstance(state.posterior, Dual) else z @ self.factor.T)
         theta = _draw_theta(self.fitted, state, self.labelled.searched.theta_bounds, count, rng)
         log_q = -0.5 * (np.sum(z**2, axis=1) + k * np.log(2 * np.pi) - state.posterior.log_determinant)
         return Drawn(x, theta, log_q)
@@ -173,6 +209,15 @@ def factor_of(state: State) -> FloatArray:
     covariance = state.posterior.solve(np.eye(len(state.index)))
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _variances(covariance: Variables, k: int) -> FloatArray:
+    """Of each coordinate."""
+    dataset = xr.Dataset(covariance)
+    if not is_thin(dataset):
+        factor = dataset["covariance_factor"].to_numpy()
+        return np.asarray(np.einsum("ij,ij->i", factor, factor))
+    return variance_along(dataset, eye_array(k, format="csr"))
 
 
 def _draw_theta(

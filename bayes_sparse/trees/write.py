@@ -20,6 +20,7 @@ from bayes_sparse.inputs.kernel_width import WidthSearch
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.description import Description, moments_of
 from bayes_sparse.trees.naming import chain_and_draw, in_parts, of_each_observation
+from bayes_sparse.trees.spread import THIN
 
 __all__ = [
     "at_alpha_tree",
@@ -162,7 +163,7 @@ def with_moments(evidence: xr.Dataset, mean: FloatArray, factor: FloatArray) -> 
     """
     M, column = evidence.sizes["basis"], evidence["column"].to_numpy()
     sd, basis = np.sqrt(np.einsum("ij,ij->i", factor, factor)), column < M
-    out = evidence.drop_vars("covariance_factor").assign(
+    out = evidence.drop_vars(["covariance_factor", *THIN], errors="ignore").assign(
         coordinate_mean=(("coordinate",), mean), covariance_factor=(("coordinate", "factor"), factor)
     )
     for name, values in (("mean", mean), ("sd", sd)):

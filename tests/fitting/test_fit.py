@@ -168,10 +168,14 @@ def test_every_search_has_a_limit(method):
 
 def test_status_separable():
     with pytest.warns(bs.FitWarning, match="separate the classes perfectly.*check with method='nuts'"):
-        tree = bs.fit("ard_gaussian", (X, X[:, 1] > 0.1), draws=0)
+        tree = bs.fit("ard_gaussian", (X, X[:, 1] > 0.1), slab=None, draws=0)
     assert tree["evidence"].attrs["status"] == "separable"
     probability = bs.predict(tree, X)["probability"].to_numpy()
     assert np.all((probability > 0) & (probability < 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        held = bs.fit("ard_gaussian", (X, X[:, 1] > 0.1), draws=0)  # a slab is the cure, and there by default
+    assert held["evidence"].attrs["status"] == "converged"
 
 
 def test_status_noise_collapsed():

@@ -226,6 +226,37 @@ def test_a_wide_slab_is_none_and_a_narrow_one_holds_the_weights(method, hyper, l
         assert hyper is not None or np.isclose(alpha, least, rtol=1e-9).any()
 
 
+def test_which_slab_is_in_force():
+    """Classes under the flat hyper-prior have one, a wider one with kernels; nothing else has one unless asked."""
+
+    def slab(model, target, **settings):
+        tree = bs.fit(model, (X, target), draws=0, progressbar=False, **settings)
+        return tree["evidence"].attrs.get("slab")
+
+    two, several = TARGETS["bernoulli"], TARGETS["categorical"]
+    assert slab("ard_gaussian", Y) is None
+    assert slab("ard_gaussian", Y, basis=bs.basis.rbf(2.0)) is None
+    assert slab("ard_gaussian", two) == 5.0
+    assert slab("ard_gaussian", two, slab=None) is None
+    assert slab("ard_gaussian", two, basis=bs.basis.rbf(2.0)) == 10.0
+    assert slab("ard_gaussian", two, hyper=(1.0, 0.1)) is None
+    assert slab("ard_gaussian", two, hyper=(1.0, 0.1), slab=3.0) == 3.0
+    assert slab("ard_gaussian", two, method="revm") is None
+    assert slab("student_multinomial", several) is None
+    assert slab("student_multinomial", several, hyper=(0, 0)) == 5.0
+
+
+@pytest.mark.filterwarnings("ignore:The terms kept separate")
+def test_separable_classes_are_held():
+    """Without a slab the weight of a column that separates them grows as far as it is let."""
+    x = np.linspace(-2, 2, 40)[:, None]
+    free, held = (
+        bs.fit("ard_gaussian", (x, (x[:, 0] > 0).astype(int)), draws=0, progressbar=False, slab=slab)["evidence"]
+        for slab in (None, 2.0)
+    )
+    assert float(np.abs(free["mean"][0])) > 5 * float(np.abs(held["mean"][0]))
+
+
 def test_what_has_no_slab_says_so():
     for method, settings in (("full_matrix", {}), ("revm", {"prior": "laplace"})):
         with pytest.raises(ValueError, match=r"`slab` bounds the normal prior of each direction.*leave it out"):

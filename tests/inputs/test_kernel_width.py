@@ -250,11 +250,11 @@ def test_classes_are_not_overfitted():
             warnings.filterwarnings("ignore", message=".* rows lie far from the data")
             return np.mean(bs.predict(tree, new.X)["label"].to_numpy() != new.y)
 
-    tree = bs.fit("ard_gaussian", (CLASSES.X, CLASSES.y), basis=EVIDENCE, draws=0)
+    tree = bs.fit("ard_gaussian", (CLASSES.X, CLASSES.y), basis=EVIDENCE, slab=None, draws=0)
     tried = tree["evidence"]
     narrow = tried["width"].to_numpy()[tried["width_log_evidence"].to_numpy().argmax()]
     assert narrow < 0.7 * tried.attrs["width"]  # where the log evidence by itself is greatest
-    overfitted = bs.fit("ard_gaussian", (CLASSES.X, CLASSES.y), basis=bs.basis.rbf(narrow), draws=0)
+    overfitted = bs.fit("ard_gaussian", (CLASSES.X, CLASSES.y), basis=bs.basis.rbf(narrow), slab=None, draws=0)
     # Both see the same rows, so the difference of two error rates near 0.13 has an sd below sqrt(0.05 / 2000) = 0.005.
     assert wrong(tree) < wrong(overfitted) - 0.01
     assert wrong(tree) < np.mean((new.mean > 0.5) != new.y) + 0.03

@@ -21,6 +21,7 @@ METHODS = [  # test_one_step.py and test_path.py have the laws of other families
     if name not in ("nuts", "one_vs_rest")
     and registry.lookup("bayes_sparse.methods", name, "method").family == "evidence"
 ]
+PRUNING = [m for m in METHODS if registry.lookup("bayes_sparse.methods", m, "method").priors == ("gaussian",)]
 LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial"]
 seeds = st.integers(0, 2**32 - 1)
 few = examples(4)
@@ -43,7 +44,11 @@ def data(likelihood, seed, n=40, p=5):
 
 def fit(X, y, method, likelihood="normal", **options):
     options = {"draws": 0, "smoothness": 1.0, **options}
-    return bs.fit("ard_gaussian", (X, y), method=method, likelihood=likelihood, **options)
+    if method not in PRUNING:  # it has no price, and climbs by gradients, which end where rounding errors do
+        options = {**options, "tolerance": 1e-12, "max_iterations": 500}
+        del options["smoothness"]
+    model = "ard_gaussian" if method in PRUNING else "horseshoe"
+    return bs.fit(model, (X, y), method=method, likelihood=likelihood, **options)
 
 
 def same(one, other, *, mean=1.0, order=slice(None), alpha=1e-3):
@@ -58,7 +63,7 @@ def same(one, other, *, mean=1.0, order=slice(None), alpha=1e-3):
 
 @pytest.mark.parametrize("smoothness", [0.0, 1.0])
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", PRUNING)
 @few
 @given(seed=seeds)
 def test_the_objective_never_falls(method, likelihood, smoothness, seed):
@@ -76,7 +81,7 @@ def test_the_objective_never_falls(method, likelihood, smoothness, seed):
 
 @pytest.mark.parametrize("hyper", [None, (0.5, 0.1)])
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", PRUNING)
 def test_pruned_and_kept(method, likelihood, hyper):
     if hyper and method == "sequential":
         with pytest.raises(ValueError, match="needs the flat hyper-prior"):
@@ -236,7 +241,7 @@ def _log_likelihood(likelihood, eta, y, evidence):
 def test_the_methods_agree_on_an_easy_problem():
     """Strong signals, few columns, flat prior: one optimum, which each finds to its own tolerance."""
     truth = bs.datasets.sparse_linear(n=200, p=6, k=3, random_seed=4)
-    fits = {m: fit(truth.X, truth.y, m, smoothness=1.0)["evidence"] for m in METHODS}
+    fits = {m: fit(truth.X, truth.y, m, smoothness=1.0)["evidence"] for m in PRUNING}
     best = max(float(e["objective"]) for e in fits.values())
     for evidence in fits.values():
         assert float(evidence["objective"]) > best - 0.05
@@ -244,7 +249,7 @@ def test_the_methods_agree_on_an_easy_problem():
         assert_allclose(float(evidence["sigma"]), float(fits["sequential"]["sigma"]), rtol=1e-2)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", PRUNING)
 def test_nothing_to_find_leaves_the_bias(method):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 4)), rng.standard_normal(60)

@@ -252,7 +252,7 @@ def test_classes_that_are_separated_are_not_certified():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 2))
     with pytest.warns(bs.FitWarning, match="separate the classes"):
-        tree = bs.fit("ard_gaussian", (X, (X[:, 0] > 0).astype(int)), random_seed=0)
+        tree = bs.fit("ard_gaussian", (X, (X[:, 0] > 0).astype(int)), slab=None, random_seed=0)
     found = bs.diagnose(tree)
     assert not found.trusted
     if found.correctable:

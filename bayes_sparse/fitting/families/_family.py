@@ -322,7 +322,8 @@ def needs_flat(method: Method, hyper: Hyper, other: str) -> str:
 
 def unpriced(task: Task) -> Task:
     """The same without a price a degree of freedom, and without a hyper-prior that the method cannot use."""
-    method: Method = replace(task.method, smoothness=0.0)
+    priced = "smoothness" in task.method.__dataclass_fields__
+    method: Method = replace(task.method, smoothness=0.0) if priced else task.method
     return replace(task, method=method, hyper=task.hyper if family_of(method).uses_hyper(method) else None)
 
 

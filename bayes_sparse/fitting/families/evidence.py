@@ -17,6 +17,7 @@ from bayes_sparse.fitting.families._family import Fitted, Task, needs_flat, unpr
 from bayes_sparse.fitting.nuts.start import Start, nuisance_values, places_of, start_at
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.claims import price_of
+from bayes_sparse.inference.evidence.global_local import best_tau
 from bayes_sparse.inference.evidence.reestimate import reestimate
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome, State
 from bayes_sparse.inference.method import EvidenceMethod, Method
@@ -134,7 +135,9 @@ class EvidenceFamily:
             return Status.NOISE_COLLAPSED
         if not (state.index < problem.design.M).any():
             return Status.NULL
-        return Status.SEPARABLE if state.eta is not None and problem.separates(state.eta) else Status.CONVERGED
+        if task.labelled.tau0 or state.eta is None:  # a horseshoe keeps all columns, and enough of them always separate
+            return Status.CONVERGED
+        return Status.SEPARABLE if problem.separates(state.eta) else Status.CONVERGED
 
     def warn(self, task: Task, end: Maximised, status: Status) -> None:
         """What the word means, or that the fit uses up the data."""
@@ -154,6 +157,7 @@ class EvidenceFamily:
             "hyper": list(task.hyper or (0.0, 0.0)),
             "hyper_unit": task.unit,
             **({} if task.slab is None else {"slab": task.slab}),
+            **_global_scale(task, end),
             "smoothness": end.objective.smoothness,
             "reestimated": int(end.reestimated),
             "degrees_of_freedom": end.used,
@@ -204,6 +208,9 @@ class EvidenceFamily:
         for name, (_, precision) in ({"alpha": ((), alpha)} if points is None else points(alpha)).items():
             if name in begin and begin[name].shape == precision.shape:
                 values[name] = np.where(np.isfinite(precision), precision, begin[name])
+        if labelled.tau0 and {"tau", "lambda"} <= begin.keys():
+            tau = best_tau(alpha[np.isfinite(alpha)], labelled.tau0)
+            values["tau"], values["lambda"] = np.asarray(tau), 1 / (tau * np.sqrt(alpha))
         places = places_of(labelled, index, begin)
         factor = unit[:, None] * factor_of(state)
         return start_at(begin, values, places, state.mean * unit, factor, determined)
@@ -255,7 +262,16 @@ def _objectives(task: Task) -> list[Objective]:
     """What to maximise, in the order to try."""
     a, b = (task.hyper or (0.0, 0.0))[0], _rate(task)
     smoothness, log_prior = _own(task.method).smoothness, task.labelled.searched.log_prior
-    return [Objective(c, a, b, log_prior, task.floor) for c in prices(smoothness, task.labelled, flat=not (a or b))]
+    return [
+        Objective(c, a, b, log_prior, task.floor, task.labelled.tau0)
+        for c in prices(smoothness, task.labelled, flat=not (a or b))
+    ]
+
+
+def _global_scale(task: Task, end: Maximised) -> dict[str, float]:
+    """The horseshoe's tau, and the scale of its prior."""
+    state, tau0 = end.outcome.state, task.labelled.tau0
+    return {"tau": best_tau(state.alpha[state.free] - task.floor, tau0), "tau0": tau0} if tau0 else {}
 
 
 def _rate(task: Task) -> float:

@@ -25,7 +25,7 @@ from bayes_sparse.inference.evidence.state import (
     precision_slope,
 )
 from bayes_sparse.problem.classes import AnyProblem
-from bayes_sparse.problem.gaussian import Primal
+from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.problem import Active, Product, Terms
 
 __all__ = ["LaplaceApproximation"]
@@ -97,7 +97,10 @@ class LaplaceApproximation:
         """
         assert state.terms is not None
         o, active = self.objective, self._active(state.index)
-        leverages = active.leverages(self._sensitivity(state))
+        if isinstance(state.posterior, Dual) and not o.smoothness:
+            leverages = 0.5 * state.posterior.leverages
+        else:
+            leverages = active.leverages(self._sensitivity(state))
         # The objective falls by this much along each weight at the mode, through the curvature alone.
         fall = state.posterior.solve(active.turning(leverages, state.terms))
         slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor) + state.alpha * state.mean * fall

@@ -41,6 +41,8 @@ class Objective:
         Log-density of the nuisance parameters on the unconstrained scale.
     floor : float
         The least that a free precision may be: ``1/c^2`` under a slab of width c.
+    tau0 : float
+        Scale of the horseshoe's tau; 0 where precisions have no such prior. Only a method that knows tau can add it.
     """
 
     smoothness: float = 0.0
@@ -48,6 +50,7 @@ class Objective:
     b: float = 0.0
     log_prior: Callable[[FloatArray], float] | None = None
     floor: float = 0.0
+    tau0: float = 0.0
 
     def value(self, log_evidence: float, posterior: Primal | Dual, free: NDArray[np.bool_], theta: FloatArray) -> float:
         """J from its parts; ``free`` says which of the posterior's columns have their precision estimated."""

@@ -59,6 +59,7 @@ class Declared:
     proper_hyper: ClassVar[tuple[float, float] | None] = (0.5, 0.005)
     slab: ClassVar[None] = None
     default_slab: ClassVar[float | None] = None
+    kernel_slab: ClassVar[float | None] = None
     proper_slab: ClassVar[float | None] = None
 
     @property

@@ -21,6 +21,7 @@ from bayes_sparse.problem.quadrature import log_average
 from bayes_sparse.results.predict.new_rows import columns_at, drawn_weights
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.trees.read import StoredFit, stored
+from bayes_sparse.trees.spread import variance_along
 
 __all__ = ["HeldOut", "held_out_rows", "log_scores"]
 
@@ -110,8 +111,7 @@ def _over_normal(fit: StoredFit, X: Any, y: FloatArray, offset: FloatArray) -> F
     assert fit.evidence is not None
     Phi = columns_at(fit, X, fit.evidence["column"].to_numpy())
     mean = offset + Phi @ fit.evidence["coordinate_mean"].to_numpy()
-    spread = Phi @ fit.evidence["covariance_factor"].to_numpy()
-    variance = np.einsum("ij,ij->i", spread, spread)
+    variance = variance_along(fit.evidence, Phi)
     logs = np.log([[float(fit.evidence[name]) for name in fit.likelihood.nuisance]])
     if fit.likelihood.normal:
         total = variance + np.exp(2 * logs[0, 0])

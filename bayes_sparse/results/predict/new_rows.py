@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, hstack
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.trees.read import StoredFit
+from bayes_sparse.trees.spread import draws_of
 
 __all__ = ["columns_at", "columns_drawn", "drawn_weights", "kernel_inputs"]
 
@@ -34,9 +35,7 @@ def drawn_weights(fit: StoredFit, most: int, rng: np.random.Generator) -> tuple[
     """
     if fit.posterior is None:
         assert fit.evidence is not None
-        factor = fit.evidence["covariance_factor"].to_numpy()
-        # A factor over weights and nuisance parameters together has more columns than rows: the same normal.
-        w = fit.evidence["coordinate_mean"].to_numpy() + rng.standard_normal((most, factor.shape[1])) @ factor.T
+        w = draws_of(fit.evidence, most, rng)
         points = [np.full(most, float(fit.evidence[name])) for name in fit.likelihood.nuisance]
         return fit.evidence["column"].to_numpy(), w, points
     wanted = [name for name in ("w", "bias", *fit.likelihood.nuisance) if name in fit.posterior]

@@ -24,6 +24,7 @@ from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
 from bayes_sparse.results.predict.own_model import predict_declared
 from bayes_sparse.results.predict.several_classes import predict_classes
 from bayes_sparse.trees.read import StoredFit, stored, was_sampled
+from bayes_sparse.trees.spread import variance_along
 
 __all__ = ["predict"]
 
@@ -106,8 +107,7 @@ def _from_moments(fit: StoredFit, X: Any, offset: FloatArray, augment: bool) -> 
     column = evidence["column"].to_numpy()
     Phi = columns_at(fit, X, column)
     mean = offset + Phi @ evidence["coordinate_mean"].to_numpy()
-    spread = Phi @ evidence["covariance_factor"].to_numpy()
-    variance = np.einsum("ij,ij->i", spread, spread)
+    variance = variance_along(evidence, Phi)
     nuisance = [float(evidence[name]) for name in likelihood.nuisance]
     if augment:
         train = fit.constant["X"].to_numpy() if fit.basis.kernel else X

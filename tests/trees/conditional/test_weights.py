@@ -59,21 +59,21 @@ def stored_at_its_draws(prepared, found, density):
 
 @pytest.mark.parametrize(("likelihood", "given"), CASES)
 def test_one_predictor(likelihood, given):
-    model = bs.models.ARDGaussian()
+    model = bs.models.ARDGaussian(slab=None)
     prepared, found = fitted(model, (X, TARGETS[likelihood]), likelihood, **given)
     assert 2 in found.outcome.state.index or not given
     agrees(model.declare(prepared, HYPER, centred=True), prepared, found)
 
 
 def test_several_classes():
-    model = bs.models.StudentMultinomial()
+    model = bs.models.StudentMultinomial(slab=None)
     prepared, found = fitted(model, (X, TARGETS["categorical"]), "categorical", hyper=(1.0, 0.1), weights=WEIGHTS)
     agrees(model.declare(prepared, HYPER, centred=True), prepared, found)
 
 
 def test_features_of_each_class_s_own():
     own = {label: RNG.standard_normal((len(X), 2)) + X[:, [label]] for label in range(3)}
-    model = bs.models.StudentMultinomial()
+    model = bs.models.StudentMultinomial(slab=None)
     prepared, found = fitted(model, (own, TARGETS["categorical"]), "categorical", hyper=(1.0, 0.1))
     agrees(model.declare(prepared, HYPER, centred=True), prepared, found)
 

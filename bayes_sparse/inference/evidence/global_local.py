@@ -1,0 +1,93 @@
+"""A scale for all weights and one for each: the horseshoe as a prior of precisions, and what it makes of the evidence.
+
+``alpha_j = 1/(tau lambda_j)^2`` with ``lambda_j ~ HalfCauchy(1)`` and ``tau ~ HalfCauchy(tau0)``. The coordinates are
+``log u_j``, ``u_j = 1/lambda_j^2 = alpha_j tau^2``, and ``log tau``; the densities of log lambda and log tau are
+``(2/pi) sqrt(u)/(1 + u)`` and ``(2/pi) r/(1 + r^2)`` with ``r = tau/tau0``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult, brentq, minimize
+
+from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.inference.evidence.state import Approximation, State
+
+__all__ = ["Scales", "best_tau"]
+
+_TAU = 3.0  # units of log tau, along which the objective curves more than along the others
+_FAR = 40.0  # bound of log u
+
+
+def best_tau(alpha: FloatArray, tau0: float) -> float:
+    """The tau of greatest density at given precisions: there is one, for its logarithm is concave in log tau."""
+    half, low_high = 0.5 * np.log(alpha), np.append(-0.5 * np.log(alpha), np.log(tau0))
+
+    def slope(log_tau: float) -> float:
+        return float(-np.tanh(half + log_tau).sum() - np.tanh(log_tau - np.log(tau0)))
+
+    return float(np.exp(brentq(slope, low_high.min() - 1.0, low_high.max() + 1.0, xtol=1e-12)))
+
+
+class Scales:
+    """The objective as a function of ``(log u of some columns, log tau, theta)``, other free columns at lambda = 1.
+
+    Parameters
+    ----------
+    approximation : Approximation
+        Of the evidence; its objective has no other prior on precisions.
+    index : int array
+        All columns of its problem, in their order.
+    own, shared : int array
+        Positions of the columns with scales of their own, and of those at lambda = 1.
+    count : int
+        How many columns those at lambda = 1 stand for.
+    """
+
+    def __init__(
+        self, approximation: Approximation, index: IntArray, own: IntArray, shared: IntArray, count: int
+    ) -> None:
+        self.approximation, self._index, self._own, self._shared = approximation, index, own, shared
+        self._constant = float((len(own) + count + 1) * np.log(2 / np.pi) + count * np.log(0.5))
+        self._near: State | None = None
+
+    def climbed(
+        self, start: FloatArray, theta_bounds: FloatArray, steps: int, tolerance: float, *, hold_tau: bool = False
+    ) -> tuple[FloatArray, float, OptimizeResult]:
+        """The top reached by L-BFGS from a start: coordinates, objective, and how scipy got there."""
+        k = len(self._own)
+        unit = np.ones(len(start))
+        unit[k] = _TAU
+        tau = (_TAU * start[k], _TAU * start[k]) if hold_tau else (None, None)
+        bounds: Any = [(-_FAR, _FAR)] * k + [tau, *map(tuple, theta_bounds.tolist())]
+
+        def negative(x: FloatArray) -> tuple[float, FloatArray]:
+            value, slope = self(x / unit)
+            return -value, -slope / unit
+
+        options: Any = {"maxiter": steps, "ftol": tolerance / (1 + abs(self(start)[0])), "gtol": 1e-6, "maxcor": 20}
+        end = minimize(negative, start * unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        return np.asarray(end.x / unit), -float(end.fun), end
+
+    def at(self, x: FloatArray) -> State:
+        """The posterior at some scales; its objective is the log evidence with the prior of theta alone."""
+        k = len(self._own)
+        above = np.ones(len(self._index))
+        above[self._own], above[self._shared] = np.exp(x[:k] - 2 * x[k]), np.exp(-2 * x[k])
+        alpha = self.approximation.objective.floor + above
+        self._near = self.approximation.at(self._index, alpha, x[k + 1 :], self._near)
+        return self._near
+
+    def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Objective and gradient."""
+        k, state, objective = len(self._own), self.at(x), self.approximation.objective
+        slope, m = self.approximation.slope(state), int(state.free.sum())
+        by_alpha = np.zeros(len(self._index))
+        by_alpha[state.free] = slope[:m] * (1 - objective.floor / state.alpha[state.free])
+        log_u, log_r = x[:k], x[k] - np.log(objective.tau0)
+        prior = float(np.sum(0.5 * log_u - np.logaddexp(0.0, log_u)) + log_r - np.logaddexp(0.0, 2 * log_r))
+        by_u = by_alpha[self._own] - 0.5 * np.tanh(0.5 * log_u)
+        by_tau = -2 * by_alpha.sum() - np.tanh(log_r)
+        return state.objective + prior + self._constant, np.concatenate([by_u, [by_tau], slope[m:]])
