@@ -108,7 +108,7 @@ class GlobalLocal:
         log_u[point.own] = point.log_u
         scales = Scales(approximation, np.arange(problem.design.width), free, np.empty(0, dtype=np.intp), 0)
         x, steps = np.concatenate([log_u, [point.log_tau], point.theta]), len(history)
-        if len(free) <= problem.design.n:
+        if len(free) <= problem.count:
             x, top, end = scales.climbed(x, problem.theta_bounds, self.max_iterations, self.tolerance)
             history, steps = [*history, top], steps + int(end.nit)
         state = replace(scales.at(x), objective=history[-1])
@@ -132,7 +132,7 @@ class _Escaping:
         self._problem, self._objective, self._name = problem, objective, name
         self._Phi = problem.design.columns(np.flatnonzero(problem.free))
         self._fixed = problem.design.columns(np.flatnonzero(~problem.free))
-        self._hold_tau = bool(problem.theta.size) and self._Phi.shape[1] > problem.design.n
+        self._hold_tau = bool(problem.theta.size) and self._Phi.shape[1] > problem.count
 
     def starts(self) -> Iterator[_Point]:
         """The best tau with no column escaped, at each start of the noise."""

@@ -22,18 +22,24 @@ FAMILIES = {
     if name != "nuts"
 }
 MODELS = {
-    "evidence": ["ard_gaussian", "student_multinomial"],
+    "evidence": ["ard_gaussian", "student_multinomial", "horseshoe"],
     "one_step": ["ard_gaussian", "laplace_eigen"],
     "l1_path": ["jeffreys_laplace"],
 }
 LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial", "categorical"]
-LIMITS = {"cv": {"points": 5, "folds": 3}, "coordinate_descent": {"max_iterations": 2000}}
+LIMITS = {
+    "global_local": {"tolerance": 1e-12},
+    "cv": {"points": 5, "folds": 3},
+    "coordinate_descent": {"max_iterations": 2000},
+}
 KERNELS = bs.basis.rbf(1.5, standardise=True)
 
 
 def able(model, method, likelihood):
     """Whether a model with this method takes the likelihood."""
     several = likelihood == "categorical"
+    if "horseshoe" in (model, "horseshoe" if method == "global_local" else ""):
+        return (model, method) == ("horseshoe", "global_local") and not several
     if method == "one_vs_rest" or model == "student_multinomial":
         return several and (method, model) != ("one_vs_rest", "ard_gaussian")
     if model == "jeffreys_laplace":
