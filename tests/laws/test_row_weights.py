@@ -57,7 +57,12 @@ CASES = [
     if able(model, method, likelihood)
 ]
 # Of the kernels the noise of heavy tails and the dispersion of counts are barely determined by so few rows.
-ON_ROWS = [case for case in CASES if case[2] in ("normal", "bernoulli", "categorical")]
+# A horseshoe of as many kernels as rows can explain the noise of a regression, by another way for rows given twice.
+ON_ROWS = [
+    case
+    for case in CASES
+    if case[2] in ("normal", "bernoulli", "categorical") and (case[0], case[2]) != ("horseshoe", "normal")
+]
 
 
 def data(likelihood, seed, n=30, p=4):
