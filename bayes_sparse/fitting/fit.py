@@ -60,7 +60,7 @@ def fit(
     model : str, model object or pymc.Model
         A name from `bayes_sparse.models` (``"ard_gaussian"``, ``"laplace_eigen"``, ``"jeffreys_laplace"``,
         ``"student_multinomial"``, ``"horseshoe"``), one of its objects with settings of its own, or any `pm.Model` with
-        a sparse Gaussian prior and a linear predictor (for ``"revm"``, any likelihood that can be differentiated twice).
+        a sparse Gaussian prior and a linear predictor (for ``"revm"``, any that can be differentiated twice).
     data : tuple, DataFrame, Dataset or dict
         ``(X, y)``, X dense or sparse, or, with several classes, by class (a dict of tables, an array with a class dim);
         a pandas or polars DataFrame or an xarray Dataset with ``target``; for a

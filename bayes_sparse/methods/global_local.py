@@ -108,11 +108,16 @@ class GlobalLocal:
         log_u[point.own] = point.log_u
         scales = Scales(approximation, np.arange(problem.design.width), free, np.empty(0, dtype=np.intp), 0)
         x, steps = np.concatenate([log_u, [point.log_tau], point.theta]), len(history)
-        if len(free) <= problem.design.n:
+        if not _crowded(problem):
             x, top, end = scales.climbed(x, problem.theta_bounds, self.max_iterations, self.tolerance)
             history, steps = [*history, top], steps + int(end.nit)
         state = replace(scales.at(x), objective=history[-1])
         return Outcome(state, history, steps < len(history) + self.max_iterations, steps)
+
+
+def _crowded(problem: Problem) -> bool:
+    """Whether there are more weights than rows; beside a noise to be found, than half of them."""
+    return int(problem.free.sum()) > (0.5 if problem.theta.size else 1.0) * problem.count
 
 
 class _Point(NamedTuple):
@@ -132,7 +137,7 @@ class _Escaping:
         self._problem, self._objective, self._name = problem, objective, name
         self._Phi = problem.design.columns(np.flatnonzero(problem.free))
         self._fixed = problem.design.columns(np.flatnonzero(~problem.free))
-        self._hold_tau = bool(problem.theta.size) and self._Phi.shape[1] > problem.design.n
+        self._hold_tau = bool(problem.theta.size) and _crowded(problem)
 
     def starts(self) -> Iterator[_Point]:
         """The best tau with no column escaped, at each start of the noise."""

@@ -17,6 +17,7 @@ METHODS = [  # test_one_step.py and test_path.py have the laws of other families
     for name in registry.options("bayes_sparse.methods")
     if name not in ("nuts", "one_vs_rest")
     and registry.lookup("bayes_sparse.methods", name, "method").family == "evidence"
+    and registry.lookup("bayes_sparse.methods", name, "method").priors == ("gaussian",)
 ]
 BASES = {
     "linear": bs.basis.linear(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
@@ -322,7 +322,7 @@ def needs_flat(method: Method, hyper: Hyper, other: str) -> str:
 
 def unpriced(task: Task) -> Task:
     """The same without a price a degree of freedom, and without a hyper-prior that the method cannot use."""
-    priced = "smoothness" in task.method.__dataclass_fields__
+    priced = any(field.name == "smoothness" for field in fields(task.method))
     method: Method = replace(task.method, smoothness=0.0) if priced else task.method
     return replace(task, method=method, hyper=task.hyper if family_of(method).uses_hyper(method) else None)
 

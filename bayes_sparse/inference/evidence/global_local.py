@@ -60,7 +60,8 @@ class Scales:
         k = len(self._own)
         unit = np.ones(len(start))
         unit[k] = _TAU
-        tau = (_TAU * start[k], _TAU * start[k]) if hold_tau else (None, None)
+        middle, reach = (start[k], 0.0) if hold_tau else (np.log(self.approximation.objective.tau0), 0.5 * _FAR)
+        tau = (_TAU * (middle - reach), _TAU * (middle + reach))
         bounds: Any = [(-_FAR, _FAR)] * k + [tau, *map(tuple, theta_bounds.tolist())]
 
         def negative(x: FloatArray) -> tuple[float, FloatArray]:

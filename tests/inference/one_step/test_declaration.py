@@ -90,7 +90,7 @@ def test_the_declared_density_by_hand(name, likelihood, centred):
         prior = stats.laplace.logpdf(u, scale=scale) if centred else stats.laplace.logpdf(point["z"])
         assert_allclose(stats.laplace.logpdf(u, scale=scale), np.log(alpha / 4) - alpha * np.abs(u) / 2)
     else:
-        scale = (alpha + (5 * data.unit) ** -2.0) ** -0.5  # beside the slab
+        scale = (alpha + (2.5 * data.unit) ** -2.0) ** -0.5  # beside the slab
         assert_allclose(u, point["u"] if centred else point["z"] * scale)
         prior = stats.norm.logpdf(u, scale=scale) if centred else stats.norm.logpdf(point["z"])
     wide = 10 * np.sqrt(np.mean(Y**2)) if likelihood == "normal" else 10.0
