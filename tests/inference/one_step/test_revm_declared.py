@@ -95,10 +95,10 @@ def test_a_laplace_prior_needs_its_method_however_it_is_given():
 def test_a_prior_that_does_not_exist(given):
     def fit():
         if given == "object":
-            return bs.fit(bs.models.Declared(logistic(), prior="horseshoe"), method="revm")
-        return bs.fit(logistic(), method="revm", prior="horseshoe")
+            return bs.fit(bs.models.Declared(logistic(), prior="spike"), method="revm")
+        return bs.fit(logistic(), method="revm", prior="spike")
 
-    with pytest.raises(ValueError, match=r"horseshoe.*(gaussian|laplace)"):
+    with pytest.raises(ValueError, match=r"spike.*(gaussian|laplace)"):
         fit()
 
 
