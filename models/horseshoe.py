@@ -70,7 +70,7 @@ class Horseshoe:
     expansion: ClassVar[None] = None
     default_slab: ClassVar[float | None] = 2.0
     kernel_slab: ClassVar[float | None] = 2.0
-    proper_slab: ClassVar[float | None] = 5.0
+    proper_slab: ClassVar[float | None] = 2.0
 
     def __post_init__(self) -> None:
         if self.relevant is not None:

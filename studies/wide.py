@@ -89,6 +89,7 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "revm": ("ard_gaussian", {"method": "revm"}),
     "revm, expansion='ridge'": ("ard_gaussian", {"method": "revm", "expansion": "ridge"}),
     "laplace_eigen": ("laplace_eigen", {}),
+    "horseshoe": ("horseshoe", {}),
 }
 CANDIDATES: dict[str, Candidate] = {
     LASSO: lasso,

@@ -11,7 +11,7 @@ from bayes_sparse.inference.sampling import Sampling, choose_sampler
 
 __all__ = ["NUTS"]
 
-_WHOLE, _AT_ALPHA = 500, 150  # warm-up steps that were found to be enough
+_WHOLE, _AT_ALPHA = 400, 150  # warm-up steps that were found to be enough
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class NUTS:
         which suits weights that may be small together with their scale. ``"auto"`` takes the former where the fit at
         the start says that the data know more of a weight than the hyper-prior, the latter for all others.
     tune : int, optional
-        Warm-up steps a chain; None for 500, or 150 with a condition and a warm start.
+        Warm-up steps a chain; None for 400, or 150 with a condition and a warm start.
     target_accept : float
         Higher than PyMC's default where everything is sampled: sparse priors have narrow corners. None for 0.9, or 0.8
         with a condition.

@@ -139,10 +139,10 @@ def test_no_draws_are_refused():
 @pytest.mark.parametrize(
     ("settings", "tune", "target_accept"),
     [
-        ({}, 500, 0.9),
-        ({"warm": False}, 500, 0.9),
+        ({}, 400, 0.9),
+        ({"warm": False}, 400, 0.9),
         ({"condition": "alpha"}, 150, 0.8),
-        ({"condition": "alpha", "warm": False}, 500, 0.8),
+        ({"condition": "alpha", "warm": False}, 400, 0.8),
         ({"tune": 7, "target_accept": 0.6}, 7, 0.6),
     ],
 )

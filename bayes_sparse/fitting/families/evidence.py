@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,6 +30,7 @@ __all__ = ["EvidenceFamily", "prices", "uses_up"]
 
 _GREEDY = 0.25  # of the observations: a fit that uses more degrees of freedom has too few left for the noise
 _ABOVE = 1e-3  # of a precision: where it is at the slab's floor, what a start leaves above it
+_NEAR = 0.1  # nats that a round must gain to be worth it where NUTS is to start
 _DETERMINED = 0.05  # of a weight: how well by the data, for its covariance to matter
 _log = logging.getLogger("bayes_sparse")
 
@@ -216,8 +217,12 @@ class EvidenceFamily:
         return start_at(begin, values, places, state.mean * unit, factor, determined)
 
     def before_nuts(self, task: Task) -> Task:
-        """Without a price, which the declaration has not either; flat where the method needs it."""
-        return unpriced(task)
+        """Without a price, which the declaration has not either, and no closer than a start need be."""
+        task = unpriced(task)
+        if not any(field.name == "tolerance" for field in fields(task.method)):
+            return task
+        tolerance = max(vars(task.method)["tolerance"], _NEAR)
+        return replace(task, method=replace(task.method, tolerance=tolerance))
 
     def informed(self, task: Task, end: Maximised) -> Centred:
         """Those about which the data say more than the hyper-prior does, by its mean precision."""

@@ -60,11 +60,14 @@ class _Product:
 
     def forward(self, moving: FloatArray) -> FloatArray:
         """The product."""
-        return np.asarray(self.matrix @ moving if self.left else moving @ self.matrix)
+        return self.matrix @ moving if self.left else moving @ self.matrix
 
     def back(self, slope: FloatArray) -> FloatArray:
         """The slope along what is multiplied, from that along the product."""
-        return np.asarray(self.matrix.T @ slope if self.left else slope @ self.matrix.T)
+        return self.matrix.T @ slope if self.left else slope @ self.matrix.T
+
+
+type _Step = tuple[list[_Product], Callable[..., list[Any]]]
 
 
 class Cut:
@@ -105,21 +108,20 @@ class Cut:
         height, *slopes = self._with_slopes(*values, *crossed)
         n = len(self._inputs)
         own, across = slopes[:n], slopes[n:]
-        for layer, back in zip(reversed(self._layers), reversed(self._backward), strict=True):
+        for layer, back in self._way_back:
             before = len(across) - len(layer)
-            pulled = [p.back(slope) for p, slope in zip(layer, across[before:], strict=True)]
+            pulled = [p.back(slope) for p, slope in zip(layer, across[before:])]  # noqa: B905 - called very often
             more = back(*values, *crossed[:before], *pulled)
-            own = [a + b for a, b in zip(own, more[:n], strict=True)]
-            across = [a + b for a, b in zip(across[:before], more[n:], strict=True)]
-            crossed = crossed[:before]
+            own = list(map(np.add, own, more))
+            across = list(map(np.add, across[:before], more[n:]))
         return float(height), own
 
     def _forward(self, values: Values) -> list[FloatArray]:
         """The results of all products, layer by layer."""
         crossed: list[FloatArray] = []
-        for layer, before in zip(self._layers, self._before, strict=True):
+        for layer, before in self._way_there:
             moving = before(*values, *crossed)
-            crossed += [p.forward(m) for p, m in zip(layer, moving, strict=True)]
+            crossed += [p.forward(m) for p, m in zip(layer, moving)]  # noqa: B905 - called very often
         return crossed
 
     def _known(self, layer: int) -> list[Var]:
@@ -127,8 +129,10 @@ class Cut:
         return [*self._inputs, *(v for crossing in self._crossing[:layer] for v in crossing)]
 
     @cached_property
-    def _before(self) -> list[Callable[..., list[Any]]]:
-        return [_compiled(self._known(i), moving) for i, moving in enumerate(self._moving)]
+    def _way_there(self) -> list[_Step]:
+        """Products, and what is multiplied: the first layer first."""
+        before = [_compiled(self._known(i), moving) for i, moving in enumerate(self._moving)]
+        return list(zip(self._layers, before, strict=True))
 
     @cached_property
     def _last(self) -> Callable[..., list[Any]]:
@@ -140,13 +144,14 @@ class Cut:
         return _compiled(known, [height, *_slopes(height, known)])
 
     @cached_property
-    def _backward(self) -> list[Callable[..., list[Any]]]:
+    def _way_back(self) -> list[_Step]:
+        """Products, and slopes through what is multiplied: the last layer first."""
         functions = []
         for i, moving in enumerate(self._moving):
             pulled, known = [v.type() for v in moving], self._known(i)
             total = sum((v * slope).sum() for v, slope in zip(moving, pulled, strict=True))
             functions.append(_compiled([*known, *pulled], _slopes(total, known)))
-        return functions
+        return list(zip(self._layers, functions, strict=True))[::-1]
 
 
 def _products(outputs: Sequence[Var], inputs: set[Var]) -> list[_Product]:
@@ -191,7 +196,8 @@ def _slopes(height: Var, along: Sequence[Var]) -> list[Var]:
 def _compiled(inputs: Sequence[Var], outputs: Sequence[Var]) -> Callable[..., list[Any]]:
     function: Any = pytensor_function(list(inputs), list(outputs), mode=_mode(), on_unused_input="ignore")
     function.trust_input = True
-    return lambda *values: function(*values)
+    compiled: Callable[..., list[Any]] = function
+    return compiled
 
 
 def _mode() -> Any:

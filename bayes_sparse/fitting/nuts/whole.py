@@ -55,7 +55,7 @@ class WholeModel:
     def density(self, start: Start | None) -> Density:
         """The density in the coordinates that an evidence fit suggests; without one, around where PyMC would start."""
         if start is None:
-            return Density(self.evaluate, self._usual, np.empty((0, 0)), np.empty(0, dtype=int))
+            return Density(self.evaluate, self._usual, np.empty((0, 0)), slice(0))
         by_name = {rv.name: rv for rv in self.model.free_RVs}
         overrides = {by_name[name]: value for name, value in start.values.items()}
         begin = make_initial_point_fn(model=self.model, overrides=overrides, jitter_rvs=set(), return_transformed=True)
@@ -65,7 +65,8 @@ class WholeModel:
         mean = np.where(np.isfinite(mean), mean, self._usual)
         first = dict(zip(by_name, [0, *self._ends], strict=False))
         block: IntArray = np.array([first[name] + position for name, position in start.places], dtype=int)
-        return Density(self.evaluate, mean, start.factor, block)
+        in_a_row = len(block) and (np.diff(block) == 1).all()
+        return Density(self.evaluate, mean, start.factor, slice(block[0], block[-1] + 1) if in_a_row else block)
 
     def posterior(self, x: FloatArray) -> xr.Dataset:
         """Draws (chains, draws, dim) under the model's own names, those of deterministic variables too."""

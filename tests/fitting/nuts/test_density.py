@@ -140,12 +140,13 @@ def test_chains_are_the_same_in_processes_of_their_own(sampler):
     assert not np.allclose(one.x[0], one.x[1])
 
 
-def test_some_coordinates_are_correlated():
-    """Those in the block have the factor, the others their own sds."""
-    block, z = np.array([0, 2]), np.array([[0.3, -1.0, 2.0], [1.0, 0.5, -0.4]])
-    density = Density(normal, MEAN, FACTOR[np.ix_([0, 2], [0, 2])], block, np.array([9.0, 0.7, 9.0]))
-    whole = np.array([[1.5, 0.0, 0.0], [0.0, 0.7, 0.0], [-0.2, 0.0, 0.6]])
-    dense = Density(normal, MEAN, whole)
+@pytest.mark.parametrize("block", [np.array([0, 2]), np.array([1, 2]), slice(1, 3), slice(0)])
+def test_some_coordinates_are_correlated(block):
+    """Those in the block have the factor, the others sds of 1."""
+    z, rows = np.array([[0.3, -1.0, 2.0], [1.0, 0.5, -0.4]]), np.arange(3)[block]
+    whole = np.eye(3)
+    whole[np.ix_(rows, rows)] = FACTOR[np.ix_([0, 2], [0, 2])][: len(rows), : len(rows)]
+    density, dense = Density(normal, MEAN, whole[np.ix_(rows, rows)], block), Density(normal, MEAN, whole)
     assert_allclose(density.x(z), dense.x(z))
     for row in z:
         (value, slope), (other, expected) = density(row), dense(row)
