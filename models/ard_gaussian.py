@@ -43,7 +43,7 @@ class ARDGaussian:
     slab : float, "auto" or None
         Width c of the slab, ``w ~ Normal(0, 1/sqrt(alpha + 1/c^2))``, in units of standardised columns (times the
         targets' spread for a regression): no weight is believed to be much larger. None for none; ``"auto"`` for
-        `proper_slab` under NUTS, whose posterior is then light-tailed whatever the data. Evidence methods then have
+        `proper_slab` under NUTS (twice that for kernels), whose posterior is then light-tailed. Evidence methods have
         `default_slab` for classes under the flat hyper-prior (`kernel_slab` with kernels), which separable classes
         need, and none elsewhere.
     """
@@ -86,6 +86,6 @@ class ARDGaussian:
         """
         sd = bias_sd(data, self.bias_sd)
         with pm.Model(coords=coords_of(data)) as model:
-            w = gamma_weights(data, hyper, sampled_slab(self), sd, centred=centred)
+            w = gamma_weights(data, hyper, sampled_slab(self, kernel=data.basis.kernel), sd, centred=centred)
             observe(data, predictor(data, w, sd))
         return model

@@ -68,7 +68,7 @@ class GaussianEigen:
 
         def draw() -> Any:
             alpha = pm.Gamma("alpha", hyper[0], hyper[1] / h, dims="direction")
-            precision = alpha + slab_precision(sampled_slab(self), data.unit)
+            precision = alpha + slab_precision(sampled_slab(self, kernel=data.basis.kernel), data.unit)
             return scaled(pm.Normal, "u", 1.0 / pt.sqrt(precision), "direction", first_of(centred, len(h)))
 
         return declare_eigen(data, Q, self.bias_sd, draw)

@@ -98,6 +98,6 @@ class Horseshoe:
             tau = pm.HalfCauchy("tau", global_scale(data, self.relevant))
             local = pm.HalfCauchy("lambda", 1.0, dims="basis")
             alpha = pm.Deterministic("alpha", (tau * local) ** -2.0, dims="basis")
-            w = normal_weights(data, alpha, sampled_slab(self), sd, centred=centred)
+            w = normal_weights(data, alpha, sampled_slab(self, kernel=data.basis.kernel), sd, centred=centred)
             observe(data, predictor(data, w, sd))
         return model

@@ -83,6 +83,6 @@ class StudentMultinomial:
         """
         sd = bias_sd(data, self.bias_sd)
         with pm.Model(coords=coords_of(data)) as model:
-            w = gamma_weights(data, hyper, sampled_slab(self), sd, centred=centred)
+            w = gamma_weights(data, hyper, sampled_slab(self, kernel=data.basis.kernel), sd, centred=centred)
             observe(data, predictor(data, w, sd))
         return model

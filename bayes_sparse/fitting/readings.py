@@ -83,7 +83,7 @@ class NamedReading:
         """The one given, or the model's proper one, with a message where that is another than the evidence methods'."""
         if hyper is not None or self.model.proper_hyper is None:
             return hyper
-        slab = sampled_slab(self.model)
+        slab = sampled_slab(self.model, kernel=self.prepared.basis.kernel)
         if self.model.default_hyper is None:
             _log.info(
                 "NUTS needs a proper prior on the precisions: Gamma(%g, %g)%s stands in for the flat one of the "

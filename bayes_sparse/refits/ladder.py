@@ -88,7 +88,7 @@ def ladder(
         hyper = chosen.proper_hyper
     found = _usable(chosen, method, hyper, arguments)
     if chosen.slab == "auto" and found is not None:  # the last rung's for all of them, as the hyper-prior is
-        arguments = {"slab": sampled_slab(chosen), **arguments}
+        arguments = {"slab": sampled_slab(chosen, kernel=bases.resolve(basis).kernel), **arguments}
     if own is not None:
         set_data(own.model, data)
     what = {

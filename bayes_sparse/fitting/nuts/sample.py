@@ -170,7 +170,7 @@ def sample_whole(
 
 def _prior_of(reading: Reading, model: Model, hyper: Hyper | None) -> dict[str, Any]:
     """What is stored of the prior of a named model's weights; units of a slab that is not there are none."""
-    slab = sampled_slab(model)
+    slab = sampled_slab(model, kernel=reading.labelled.interchangeable)
     known = {"hyper": list(hyper or ()), "hyper_unit": reading.labelled.searched.unit}
     return known if slab is None else {**known, "slab": slab}
 
@@ -185,7 +185,8 @@ def _near(reading: Reading, model: Model, start: Method, hyper: Hyper | None) ->
     """A fit by evidence of the same model, to start at."""
     try:
         with quiet():
-            task = family_of(start).before_nuts(Task(reading.labelled, model, start, hyper, sampled_slab(model)))
+            slab = sampled_slab(model, kernel=reading.labelled.interchangeable)
+            task = family_of(start).before_nuts(Task(reading.labelled, model, start, hyper, slab))
             return find(task, False)
     except ValueError as refused:
         if not reading.own:  # NUTS takes models of the user's that no evidence method can
