@@ -185,8 +185,8 @@ def _near(reading: Reading, model: Model, start: Method, hyper: Hyper | None) ->
     """A fit by evidence of the same model, to start at."""
     try:
         with quiet():
-            task = family_of(start).before_nuts(Task(reading.labelled, model, start, hyper, sampled_slab(model)))
-            return find(task, False)
+            slab = reading.labelled.slab if reading.own else sampled_slab(model)
+            return find(family_of(start).before_nuts(Task(reading.labelled, model, start, hyper, slab)), False)
     except ValueError as refused:
         if not reading.own:  # NUTS takes models of the user's that no evidence method can
             raise
