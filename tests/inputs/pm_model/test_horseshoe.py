@@ -24,6 +24,8 @@ TARGETS = {
     "normal": 50 * (ETA + 0.8 * RNG.standard_normal(N)) + 7,
 }
 
+SHORT = {"draws": 50, "tune": 100, "chains": 1, "retry": False, "progressbar": False}
+
 
 @pytest.fixture(autouse=True)
 def say_it_again():
@@ -238,3 +240,14 @@ def test_nuts_samples_it_as_it_stands_from_the_evidence_fit():
     assert (told["start"], told["compiled"]) == ("global_local", "all but the matrix products")
     assert {"w", "b", "tau", "lam"} == set(tree["posterior"].data_vars)
     assert np.isfinite(tree["sample_stats"]["lp"]).all()
+
+
+def test_one_that_is_not_centred_is_for_nuts():
+    with pm.Model() as model:
+        tau, lam = half_cauchys()
+        observed(pm.Deterministic("w", pm.Normal("z", 0.0, 1.0, shape=M) * tau * lam))
+    with pytest.raises(ValueError, match=r"declare the weights centred.*pm.Normal\('w', 0, tau \* lam\)"):
+        bs.fit(model)
+    tree = bs.fit(model, method="nuts", random_seed=0, **SHORT)
+    assert tree["posterior"].attrs["start"] == "cold"
+    assert np.isfinite(tree["posterior"]["w"]).all()
