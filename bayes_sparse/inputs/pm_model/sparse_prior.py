@@ -139,8 +139,8 @@ def _without_precisions(model: pm.Model, candidates: Sequence[Var]) -> ValueErro
             if scale not in candidates and shape_of(model, scale) == shape_of(model, rv):
                 return ValueError(
                     f"No sparse prior was found: the sd of {rv.name!r} is known. If {scale.name!r} multiplies it, "
-                    "declare the weights centred, with their scale as the sd of their prior, such as pm.Normal('w', 0, tau * "
-                    f"{scale.name}); method='nuts' samples the model as it stands."
+                    "declare the weights centred, with their scale as the sd of their prior, such as "
+                    f"pm.Normal('w', 0, tau * {scale.name}); method='nuts' samples the model as it stands."
                 )
     return ValueError(
         f"No sparse prior was found: no Normal variable has an sd that depends on a variable of its own shape; "
