@@ -251,3 +251,22 @@ def test_one_that_is_not_centred_is_for_nuts():
     tree = bs.fit(model, method="nuts", random_seed=0, **SHORT)
     assert tree["posterior"].attrs["start"] == "cold"
     assert np.isfinite(tree["posterior"]["w"]).all()
+
+
+def test_a_wide_one_predicts_as_the_named_one_and_may_call_its_scales_lambda():
+    n, many = 60, 1100  # so many that the covariance is stored as a thin factor beside the prior
+    wide = np.random.default_rng(0).standard_normal((n, many))
+    wide = (wide - wide.mean(axis=0)) / wide.std(axis=0)
+    y = (wide[:, 0] + wide[:, 1] + 0.3 > 0).astype(int)
+    named = bs.fit("horseshoe", (wide, y), bias_sd=10.0, draws=100, random_seed=0, progressbar=False)
+    with pm.Model() as model:
+        X_now = pm.Data("X", wide)
+        tau, lam = pm.HalfCauchy("tau", named["evidence"].attrs["tau0"]), pm.HalfCauchy("lambda", 1.0, shape=many)
+        w = pm.Normal("w", 0.0, within(tau * lam, 4.0))
+        pm.Bernoulli("y", logit_p=pm.Normal("bias", 0.0, 10.0) + X_now @ w, observed=y)
+    own = bs.fit(model, draws=100, random_seed=0, progressbar=False)
+    assert own["evidence"]["lambda"].size == many
+    new = np.random.default_rng(1).standard_normal((7, many))
+    one = bs.predict(own, {"X": new}, model=model)["probability"].to_numpy()
+    assert_allclose(one, bs.predict(named, new)["probability"], rtol=0, atol=1e-6)
+    assert_allclose(bs.diagnose(own, model=model).k_hat, bs.diagnose(named).k_hat, rtol=1e-3)
