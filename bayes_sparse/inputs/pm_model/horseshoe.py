@@ -115,6 +115,9 @@ def _is_half_cauchy(rv: Var) -> bool:
 
 def _medians(weights: str, variables: Sequence[Var]) -> dict[Var, FloatArray]:
     """Where the variables behind a slab are held: they are no parameters of the evidence."""
+    for rv in variables:
+        if rv.ndim:
+            raise _refusal(weights, f"{rv.name!r} is a vector, and so no slab for all weights")
     try:
         return {rv: number_of(pm.icdf(rv, 0.5)) for rv in variables}
     except NotImplementedError:

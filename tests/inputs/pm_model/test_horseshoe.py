@@ -176,7 +176,12 @@ def random_scale():
     return pm.HalfCauchy("tau", pm.HalfNormal("sigma", 1.0)) * pm.HalfCauchy("lam", 1.0, shape=M)
 
 
+def slab_of_groups():
+    return within(plain(), pm.HalfNormal("c", 1.0, shape=2)[np.arange(M) % 2] ** 2)
+
+
 OTHERS = [
+    (slab_of_groups, "'c' is a vector"),
     (half_normal_scales, "'tau' is not a pm.HalfCauchy"),
     (half_t_scales, "'lam' is not a pm.HalfCauchy"),
     (not_a_product, "another function"),
