@@ -49,6 +49,9 @@ def choose(
     chosen = choose_model(model)
     given = {name: value for name, value in settings.items() if not (value is None and name in _OPTIONAL)}
     hyper = checked_hyper(given.pop("hyper", chosen.hyper))
+    if isinstance(chosen, Declared):
+        asked = given.get("prior")
+        chosen = replace(chosen, prior=asked) if asked else _with_prior_for(method, chosen, hyper)
     if hyper is not None and "hyper" not in _settings_of(chosen):
         raise ValueError(_WITHOUT_PRECISIONS)
     chosen_method = choose_method(method, chosen, hyper, likelihood)
@@ -61,6 +64,17 @@ def choose(
     chosen = chosen if hyper is None else replace(chosen, hyper=hyper)
     check_method(chosen_method, chosen)
     return chosen, chosen_method
+
+
+def _with_prior_for(method: str | Method, model: Declared, hyper: Hyper | None) -> Declared:
+    """A horseshoe of the user's as such, but where a method or a hyper-prior for precisions alone is asked for."""
+    finder = choose_method(method, model, hyper)
+    finder = choose_method(finder.start, model, hyper) if isinstance(finder, NUTS) else finder
+    if model.prior == "horseshoe" and (hyper is not None or not rules_of(finder).fits(finder, model)):
+        return replace(model, prior="gaussian")
+    if model.prior == "gaussian" and finder.priors == ("horseshoe",):
+        return replace(model, prior="horseshoe")  # which is refused with the reason when the model is read
+    return model
 
 
 def choose_model(model: str | Model | pm.Model) -> Model:
@@ -134,7 +148,7 @@ def slab_in_force(model: Model, method: Method, hyper: Hyper | None, labelled: L
     for kernels, of which a narrow one would keep many, each for a part of what the weight of one may not be.
     """
     if model.slab != "auto":
-        return None if model.slab is None else float(model.slab)
+        return labelled.slab if model.slab is None else float(model.slab)
     if not isinstance(method, EvidenceMethod):
         return None
     flat = hyper is None or not hyper[1]

@@ -67,7 +67,7 @@ def fit(
         `pm.Model` None, or new values for its `pm.Data` by name.
     method : str or method object
         ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"revm"``, ``"full_matrix"``;
-        ``"global_local"`` (for ``"horseshoe"``);
+        ``"global_local"`` (for ``"horseshoe"``, and a `pm.Model` that declares one);
         ``"one_vs_rest"`` (several classes); ``"reweighted"``, ``"coordinate_descent"``, ``"fuzzy"``, ``"cv"`` (for
         ``"jeffreys_laplace"``); ``"nuts"``, started from an evidence fit, and with ``condition="alpha"`` at the
         hyper-parameters of that fit.

@@ -100,6 +100,8 @@ class LabelledProblem:
         The predictor has no units of its own, as opposed to those of the targets.
     tau0 : float
         Scale of the horseshoe's tau; 0 where there is none.
+    slab : float, optional
+        Width of the slab that a user's own declaration has, in units of the targets' spread.
     check : callable, optional
         ``check(eta, theta, used)`` gives what the residuals of a fit say of the likelihood, where they say anything.
     """
@@ -122,6 +124,7 @@ class LabelledProblem:
     interchangeable: bool = False
     scale_free: bool = True
     tau0: float = 0.0
+    slab: float | None = None
     check: Callable[[FloatArray, FloatArray, float], LikelihoodCheck | None] | None = None
     labels: dict[str, NDArray[Any]] = field(default_factory=dict)
 

@@ -227,7 +227,8 @@ def _aside(evidence: xr.Dataset) -> str:
     if "log_evidence_mode" in evidence:
         at_mode = float(evidence["log_evidence_mode"])
         return f"Looked at anew at the mode, the approximation's log evidence is {at_mode:.3f}. "
-    return f"Here alpha* is lambda* = {float(evidence['lambda']):.4g}. " if "lambda" in evidence else ""
+    on_path = "lambda" in evidence and "alpha" not in evidence
+    return f"Here alpha* is lambda* = {float(evidence['lambda']):.4g}. " if on_path else ""
 
 
 def _of_chains(tree: xr.DataTree) -> SamplingDiagnosis:

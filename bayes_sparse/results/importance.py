@@ -190,7 +190,7 @@ def _log_prior(tree: xr.DataTree, evidence: xr.Dataset, w: FloatArray) -> FloatA
     """Of the sparse weights, or of the directions, at the hyper-parameters found; w is relative to the prior means."""
     column = evidence["column"].to_numpy()
     kept = column[column < evidence.sizes["basis"]]
-    if "lambda" in evidence:
+    if stored(tree).on_path:
         lam = float(evidence["lambda"]) if len(kept) else 1.0
         return np.asarray((np.log(lam / 2) - lam * np.abs(w[:, kept])).sum(axis=1))
     if not stored(tree).by_direction:

@@ -173,8 +173,8 @@ class StoredFit:
 
     @property
     def on_path(self) -> bool:
-        """Whether it is a point of an L1 path."""
-        return self.evidence is not None and "lambda" in self.evidence
+        """Whether it is a point of an L1 path; beside precisions a lambda is a user's own."""
+        return self.evidence is not None and "lambda" in self.evidence and "alpha" not in self.evidence
 
     @property
     def sampled(self) -> bool:

@@ -5,6 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayes_sparse as bs
+from bayes_sparse.fitting.choices import choose_model
+from bayes_sparse.fitting.nuts.whole import WholeModel
 from bayes_sparse.inputs.prepare import prepare
 
 RNG = np.random.default_rng(12)
@@ -30,7 +32,7 @@ FITS = [
 
 
 def fitted(y, model, method, settings, *, inputs=X):
-    return bs.fit(model, (inputs, y), method=method, draws=0, progressbar=False, **settings)
+    return bs.fit(model, (inputs, y), method=method, **{"draws": 0, "progressbar": False, **settings})
 
 
 @pytest.mark.quick
@@ -108,3 +110,84 @@ def test_the_declaration_has_the_same_prior_in_every_unit(likelihood):
             values.append(float(logp(point)))
         densities.append(np.diff(values))
     assert_allclose(*densities, rtol=1e-9)
+
+
+SAMPLED = [
+    ("ard_gaussian", "normal", False),
+    ("ard_gaussian", "normal", np.arange(6) < 3),
+    ("ard_gaussian", "student_t", True),
+    ("horseshoe", "normal", False),
+    ("horseshoe", "normal", True),
+    ("jeffreys_laplace", "normal", True),
+    ("jeffreys_laplace", "normal", False),
+]
+POWERS = {"w": 1, "bias": 1, "sigma_log__": 1, "tau_log__": 1, "alpha_log__": -2}  # of the unit of the targets
+
+
+def declared_density(y, model, likelihood, centred, *, inputs=X):
+    """Density of what NUTS samples, and the names of its coordinates."""
+    chosen = choose_model(model)
+    data = prepare((inputs, y), None, likelihood, bs.basis.linear(), None, None, None)
+    whole = WholeModel(chosen.declare(data, chosen.proper_hyper, centred=centred))
+    sizes = {name: np.size(value) for name, value in whole.model.initial_point().items()}
+    names = np.concatenate([np.repeat(v.name, sizes[v.name]) for v in whole.model.value_vars])
+    return whole.evaluate, names
+
+
+def in_other_units(x, names, centred, unit):
+    """The same weights, scales and noise, for targets in another unit."""
+    powers = np.array([POWERS.get(name, 0) for name in names])
+    powers[names == "z"] = centred  # weights themselves where centred, else in units of their scale
+    logs = np.char.endswith(names, "_log__")
+    return np.where(logs, x + powers * np.log(unit), x * unit**powers)
+
+
+@pytest.mark.parametrize(("model", "likelihood", "centred"), SAMPLED)
+def test_nuts_samples_the_same_density_in_every_unit(model, likelihood, centred):
+    """Of targets in another unit it is the same function of the weights in theirs, up to a constant."""
+    (one, names), (other, same) = (declared_density(y, model, likelihood, centred) for y in (Y, TIMES * Y))
+    assert_array_equal(names, same)
+    points = np.random.default_rng(5).normal(0.0, 0.7, (4, len(names)))
+    here = [one(x) for x in points]
+    there = [other(in_other_units(x, names, centred, TIMES)) for x in points]
+    heights = np.array([[height for height, _ in at] for at in (here, there)])
+    assert np.ptp(heights[0]) > 1
+    assert_allclose(np.diff(heights[1]), np.diff(heights[0]), rtol=1e-9)
+    unit = in_other_units(np.ones(len(names)), names, centred, TIMES)
+    unit[np.char.endswith(names, "__")] = 1.0
+    for (_, slope), (_, moved) in zip(here, there, strict=True):
+        assert_allclose(unit * moved, slope, rtol=1e-9, atol=1e-9 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize(("model", "likelihood", "centred"), SAMPLED)
+def test_nuts_hardly_sees_a_shift_of_the_targets(model, likelihood, centred):
+    """The bias takes it up. Its prior, ten times as wide as the targets about zero, pulls by 1% of its sd at most."""
+    shift = 40.0
+    (one, names), (other, _) = (declared_density(y, model, likelihood, centred) for y in (Y, Y + shift))
+    x = np.random.default_rng(6).normal(0.0, 0.7, len(names))
+    slope, moved = one(x)[1], other(np.where(names == "bias", x + shift, x))[1]
+    assert_allclose(np.where(names == "bias", 0.0, moved - slope), 0.0, atol=1e-9 * np.abs(slope).max())
+    [bias] = np.flatnonzero(names == "bias")
+    assert 0 < abs(moved[bias] - slope[bias]) * Y.std() / np.sqrt(len(Y)) < 0.01
+
+
+@pytest.mark.parametrize(("model", "likelihood", "centred"), SAMPLED)
+def test_nuts_samples_the_same_density_for_columns_in_other_units(model, likelihood, centred):
+    times = np.array([50.0, 1.0, 0.01, 3.0, 1.0, 1000.0])
+    (one, names), (other, _) = (
+        declared_density(Y, model, likelihood, centred, inputs=inputs) for inputs in (X, X * times + 2.0)
+    )
+    for x in np.random.default_rng(7).normal(0.0, 0.7, (2, len(names))):
+        assert_allclose(other(x)[0], one(x)[0], rtol=1e-9)
+        assert_allclose(other(x)[1], one(x)[1], rtol=1e-9, atol=1e-9 * np.abs(one(x)[1]).max())
+
+
+def test_nuts_makes_the_same_draws_in_every_unit():
+    """In the coordinates of the fit that it starts at the density is the same function, so the draws are the same."""
+    rng = np.random.default_rng(12)
+    inputs = rng.standard_normal((150, 6))
+    y = inputs[:, 0] + 0.5 * inputs[:, 3] + 0.7 * rng.standard_normal(150)
+    start = bs.methods.MacKay(tolerance=1e-12, max_iterations=5000)  # what is left of its error moves the draws
+    short = {"draws": 100, "tune": 200, "chains": 1, "retry": False, "random_seed": 1, "start": start}
+    one, other = (fitted(t, "ard_gaussian", "nuts", short, inputs=inputs)["posterior"]["w"] for t in (y, 100 * y))
+    assert_allclose(other, 100 * one, rtol=0, atol=1e-6 * 100 * float(one.std()))

@@ -10,11 +10,12 @@ from scipy.stats import halfcauchy, multivariate_normal
 import bayes_sparse as bs
 import bayes_sparse.trees.weights
 from bayes_sparse.inference.approximations import approximate
-from bayes_sparse.inference.evidence.global_local import Scales, best_tau
+from bayes_sparse.inference.evidence.global_local import Scales
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.inputs.likelihoods import bernoulli, compiled, student_t
 from bayes_sparse.methods import GlobalLocal
 from bayes_sparse.methods.global_local import _Escaping
+from bayes_sparse.problem.best_tau import best_tau
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.problem import Problem

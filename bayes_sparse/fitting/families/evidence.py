@@ -17,12 +17,12 @@ from bayes_sparse.fitting.families._family import Fitted, Task, needs_flat, unpr
 from bayes_sparse.fitting.nuts.start import Start, nuisance_values, places_of, start_at
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.claims import price_of
-from bayes_sparse.inference.evidence.global_local import best_tau
 from bayes_sparse.inference.evidence.reestimate import reestimate
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome, State
 from bayes_sparse.inference.method import EvidenceMethod, Method
 from bayes_sparse.inputs.kernel_width import Rating
 from bayes_sparse.inputs.model import Centred, Model
+from bayes_sparse.problem.best_tau import best_tau
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.weights import WeightsDescription, factor_of
 
@@ -206,7 +206,7 @@ class EvidenceFamily:
             unit[index < M] = np.where(directly, 1.0, np.sqrt(state.alpha[index < M]))
             determined[index < M] &= directly
         points = labelled.hyper_points
-        for name, (_, precision) in ({"alpha": ((), alpha)} if points is None else points(alpha)).items():
+        for name, (_, precision) in ({"alpha": ((), alpha)} if points is None else points(alpha + task.floor)).items():
             if name in begin and begin[name].shape == precision.shape:
                 values[name] = np.where(np.isfinite(precision), precision, begin[name])
         if labelled.tau0 and {"tau", "lambda"} <= begin.keys():

@@ -185,9 +185,9 @@ def _near(reading: Reading, model: Model, start: Method, hyper: Hyper | None) ->
     """A fit by evidence of the same model, to start at."""
     try:
         with quiet():
-            slab = sampled_slab(model, kernel=reading.labelled.interchangeable)
-            task = family_of(start).before_nuts(Task(reading.labelled, model, start, hyper, slab))
-            return find(task, False)
+            labelled = reading.labelled
+            slab = labelled.slab if reading.own else sampled_slab(model, kernel=labelled.interchangeable)
+            return find(family_of(start).before_nuts(Task(labelled, model, start, hyper, slab)), False)
     except ValueError as refused:
         if not reading.own:  # NUTS takes models of the user's that no evidence method can
             raise

@@ -10,25 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult, brentq, minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.evidence.state import Approximation, State
 
-__all__ = ["Scales", "best_tau"]
+__all__ = ["Scales"]
 
 _TAU = 3.0  # units of log tau, along which the objective curves more than along the others
 _FAR = 40.0  # bound of log u
-
-
-def best_tau(alpha: FloatArray, tau0: float) -> float:
-    """The tau of greatest density at given precisions: there is one, for its logarithm is concave in log tau."""
-    half, low_high = 0.5 * np.log(alpha), np.append(-0.5 * np.log(alpha), np.log(tau0))
-
-    def slope(log_tau: float) -> float:
-        return float(-np.tanh(half + log_tau).sum() - np.tanh(log_tau - np.log(tau0)))
-
-    return float(np.exp(brentq(slope, low_high.min() - 1.0, low_high.max() + 1.0, xtol=1e-12)))
 
 
 class Scales:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import product
 from typing import Any, ClassVar
@@ -17,11 +17,15 @@ from pytensor.compile.sharedvalue import SharedVariable
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.likelihoods import normal, poisson
 from bayes_sparse.inputs.pm_model import General, ReadModel, read_general, read_model
+from bayes_sparse.inputs.pm_model.horseshoe import declares_horseshoe, find_horseshoe
 from bayes_sparse.inputs.table import vector_of
+from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["Declared", "check_proper", "data_of", "declared_problem", "declared_settings", "set_data"]
+
+type Points = dict[str, tuple[tuple[str, ...], FloatArray]]
 
 _LOCATION = ("normal", "student_t", "cauchy", "logistic")  # families whose predictor is in the units of the targets
 _AVERAGED = 1000  # draws that a prediction of a model without a linear predictor averages over
@@ -40,16 +44,18 @@ class Declared:
     weights : str or tuple of str, optional
         Name of the Normal variable whose precisions are to be found, for one-step methods several. None: found in the
         graph.
-    prior : "gaussian", "laplace" or "jeffreys"
-        The normal prior of the declaration; for one-step methods a Laplace prior on each direction instead, or another
-        one that has a file; for methods on the L1 path Laplace priors of one common scale, which is integrated out.
+    prior : "auto", "gaussian", "horseshoe", "laplace" or "jeffreys"
+        The normal prior of the declaration, with precisions to be found or with the half-Cauchy scales of a horseshoe;
+        for one-step methods a Laplace prior on each direction instead, or another one that has a file; for methods on
+        the L1 path Laplace priors of one common scale, which is integrated out. ``"auto"`` for a horseshoe where there
+        is one, else for precisions.
     hyper : (float, float), optional
         Shape and rate of the Gamma prior on precisions that evidence methods take; None for a flat one.
     """
 
     model: pm.Model = field(metadata={"setting": False})
     weights: str | tuple[str, ...] | None = field(default=None, metadata={"setting": False})
-    prior: str = "gaussian"
+    prior: str = "auto"
     hyper: tuple[float, float] | None = None
 
     coordinates: ClassVar[str] = "weights"
@@ -62,10 +68,16 @@ class Declared:
     kernel_slab: ClassVar[float | None] = None
     proper_slab: ClassVar[float | None] = None
 
+    def __post_init__(self) -> None:
+        if self.prior == "auto":
+            weights = _single(self.weights)
+            found = not isinstance(weights, tuple) and declares_horseshoe(self.model, weights)
+            object.__setattr__(self, "prior", "horseshoe" if found else "gaussian")
+
     @property
     def default_method(self) -> str:
         """What fits the prior."""
-        return "reweighted" if self.prior == "jeffreys" else "sequential"
+        return {"jeffreys": "reweighted", "horseshoe": "global_local"}.get(self.prior, "sequential")
 
 
 def declared_problem(
@@ -78,8 +90,15 @@ def declared_problem(
     read = _read(declared, weights, any_surface)
     if isinstance(read, ReadModel):
         _check_curved(read)
+    if declared.prior == "horseshoe":
+        return _with_horseshoe(_labelled(declared, read), declared.model)
     if declared.prior != "jeffreys":
-        _say_what_replaces_the_hyper_prior(read, hyper)
+        _say_what_replaces_the_hyper_prior(declared.model, read, hyper)
+    return _labelled(declared, read)
+
+
+def _labelled(declared: Declared, read: ReadModel | General) -> LabelledProblem:
+    """The problem under the user's names."""
     obs_dim = read.obs_dims[0] if read.obs_dims else f"{read.observed}_dim_0"
     problem = read.problem if isinstance(read, ReadModel) else None
     surface = read.surface if isinstance(read, General) else None
@@ -104,6 +123,29 @@ def declared_problem(
         hyper_points=lambda precision: _hyper_points(read, precision),
         scale_free=read.describe not in _LOCATION,
         check=partial(_check, read) if isinstance(read, ReadModel) else None,
+    )
+
+
+def _with_horseshoe(labelled: LabelledProblem, model: pm.Model) -> LabelledProblem:
+    """The scales and the slab of the user's declaration, for its columns as they are."""
+    if len(labelled.sparse) != 1:
+        raise ValueError("By evidence a model has one horseshoe, of one variable; method='nuts' samples several.")
+    [block] = labelled.sparse
+    found, problem = find_horseshoe(model, block.name), labelled.problem
+    for name, value in found.held.items():
+        _say_once(f"{name} is held at its prior median, {value:.4g}: by evidence the slab is known.")
+    unit = 1.0 if labelled.scale_free else weighted_sd(problem.y - problem.offset, problem.weights) or 1.0
+
+    def points(precision: FloatArray) -> Points:
+        values = found.points(precision.reshape(block.shape))
+        return {name: (_dims(block) if name == found.local else (), value) for name, value in values.items()}
+
+    return replace(
+        labelled,
+        search=replace(problem, unit=unit),
+        tau0=found.tau0,
+        slab=found.floor**-0.5 / unit if found.floor else None,
+        hyper_points=points,
     )
 
 
@@ -167,7 +209,11 @@ def _read_with(declared: Declared, rows: FloatArray | None, any_surface: bool) -
 def check_proper(declared: Declared) -> None:
     """Refuse a model whose sparse prior is flat: its posterior is improper."""
     flat = [rv.name for rv in declared.model.free_RVs if isinstance(rv.owner.op, FlatRV | HalfFlatRV)]
-    precisions = {name for names in _read_with(declared, None, True).precision.values() for name in names}
+    try:
+        read = _read_with(declared, None, True)
+    except ValueError:  # nothing in it is known to be sparse
+        return
+    precisions = {name for names in read.precision.values() for name in names}
     improper = sorted(precisions & set(flat))
     if improper:
         raise ValueError(
@@ -176,13 +222,16 @@ def check_proper(declared: Declared) -> None:
         )
 
 
-def _hyper_points(read: ReadModel | General, precision: FloatArray) -> dict[str, tuple[tuple[str, ...], FloatArray]]:
+def _dims(block: WeightBlock) -> tuple[str, ...]:
+    return block.dims or tuple(f"{block.name}_dim_{i}" for i in range(len(block.shape)))
+
+
+def _hyper_points(read: ReadModel | General, precision: FloatArray) -> Points:
     """Point values of the variables behind the sparse priors, where they follow from the precisions."""
-    points: dict[str, tuple[tuple[str, ...], FloatArray]] = {}
+    points: Points = {}
     for block in read.sparse:
-        dims = block.dims or tuple(f"{block.name}_dim_{i}" for i in range(len(block.shape)))
         values = read.hyper(block.name, precision[block.columns].reshape(block.shape))
-        points |= {name: (dims, value) for name, value in (values or {}).items()}
+        points |= {name: (_dims(block), value) for name, value in (values or {}).items()}
     return points
 
 
@@ -195,15 +244,26 @@ def _names(block: WeightBlock, *, alone: bool) -> list[str]:
     return [f"{block.name}[{', '.join(map(str, place))}]" for place in product(*labels)]
 
 
-def _say_what_replaces_the_hyper_prior(read: ReadModel | General, hyper: tuple[float, float] | None) -> None:
+def _say_what_replaces_the_hyper_prior(
+    model: pm.Model, read: ReadModel | General, hyper: tuple[float, float] | None
+) -> None:
     a, b = hyper or (0.0, 0.0)
     for name, hypers in read.precision.items():
         if hypers:
             _say_once(
                 f"The evidence is maximised over the prior precisions of {name} under a "
                 f"{f'Gamma({a:g}, {b:g})' if a or b else 'flat'} prior; the prior declared on {', '.join(hypers)} is "
-                "for NUTS."
+                f"for NUTS.{_why_no_horseshoe(model, name) if len(hypers) > 1 else ''}"
             )
+
+
+def _why_no_horseshoe(model: pm.Model, weights: str) -> str:
+    """The sentence for scales that look like one."""
+    try:
+        find_horseshoe(model, weights)
+    except ValueError as reason:
+        return f" {reason}"
+    return " Left to itself the method is 'global_local', which fits the horseshoe."
 
 
 @cache

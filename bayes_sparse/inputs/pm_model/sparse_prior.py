@@ -134,6 +134,14 @@ def _without_precisions(model: pm.Model, candidates: Sequence[Var]) -> ValueErro
                 f"The weights {rv.name!r} share the prior scale {scale.name!r}; a sparse prior needs one "
                 f"precision a weight, so give {scale.name!r} the shape of {rv.name!r}."
             )
+    for rv in candidates:
+        for scale in model.free_RVs:
+            if scale not in candidates and shape_of(model, scale) == shape_of(model, rv):
+                return ValueError(
+                    f"No sparse prior was found: the sd of {rv.name!r} is known. If {scale.name!r} multiplies it, "
+                    "declare the weights centred, with their scale as the sd of their prior, such as "
+                    f"pm.Normal('w', 0, tau * {scale.name}); method='nuts' samples the model as it stands."
+                )
     return ValueError(
         f"No sparse prior was found: no Normal variable has an sd that depends on a variable of its own shape; "
         f"{_those(candidates)}, and one of them can be named as in "

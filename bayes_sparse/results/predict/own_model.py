@@ -17,6 +17,7 @@ from bayes_sparse.inputs.pm_model import General, ReadModel, read_general, read_
 from bayes_sparse.inputs.pm_model.declared import data_of, set_data
 from bayes_sparse.problem.quadrature import average
 from bayes_sparse.trees.read import StoredFit
+from bayes_sparse.trees.spread import variance_along
 
 __all__ = ["predict_declared"]
 
@@ -48,8 +49,7 @@ def _from_moments(evidence: xr.Dataset, read: ReadModel, random_seed: int) -> xr
     prior = np.concatenate([block.mean.ravel() for block in (*read.sparse, *read.fixed)])
     Phi = problem.design.columns(column)
     eta = problem.offset + Phi @ (evidence["coordinate_mean"].to_numpy() - prior[column])
-    spread = Phi @ evidence["covariance_factor"].to_numpy()
-    variance = np.einsum("ij,ij->i", spread, spread)
+    variance = variance_along(evidence, Phi)
     dim = read.obs_dims[0] if read.obs_dims else f"{read.observed}_dim_0"
     rows = _rows(read, dim, len(eta))
     if read.describe == "bernoulli" and read.mean is not None:
