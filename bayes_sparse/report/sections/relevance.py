@@ -109,8 +109,8 @@ def _sampled_columns(fit: StoredFit) -> pd.DataFrame | None:
     names = [f"{name[0]}[{name[1]}]" if isinstance(name, tuple) else name for name in said.index]
     shares = zip(*(100 * said[name] for name in ("gamma", "gamma_low", "gamma_high")), strict=True)
     columns = {
-        "P(its sign)": [f"{share:.2f}" for share in said["sign"]],
-        "determined by the data (95%)": [f"{mean:.0f}% ({low:.0f} to {high:.0f})" for mean, low, high in shares],
+        "P(sign)": [f"{share:.2f}" for share in said["sign"]],
+        "determined (95%)": [f"{mean:.0f}% ({low:.0f} to {high:.0f})" for mean, low, high in shares],
     }
     return pd.DataFrame(columns, index=names)
 
