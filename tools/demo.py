@@ -57,8 +57,8 @@ def main(folder: str = "demo_output") -> Path:
     console.print("Now the posterior of everything by NUTS, and an evidence fit under the same proper prior beside it.")
     same: dict[str, Any] = {"target": "target", "hyper": (1, 0.1), "slab": 2.5, "draws": 500, "random_seed": 0}
     fits = {
-        "evidence, pruned": tree,
-        "evidence, same prior": bs.fit("ard_gaussian", train, method="mackay", progressbar=False, **same),
+        "evidence (pruned)": tree,
+        "evidence (same prior)": bs.fit("ard_gaussian", train, method="mackay", progressbar=False, **same),
         "NUTS": bs.fit("ard_gaussian", train, method="nuts", **same),
     }
     console.print(f"NUTS: {bs.diagnose(fits['NUTS']).verdict}", soft_wrap=True)
