@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bayes_sparse.report.markup import Html, count, joined, paragraph, tag, value_and_error
-from bayes_sparse.report.material import Material, ask, kept_of, terms_of
+from bayes_sparse.report.material import Material, ask, kept_of, prior_of, terms_of
 from bayes_sparse.results.diagnose import Diagnosis, SamplingDiagnosis
 from bayes_sparse.results.log_evidence import log_evidence
 from bayes_sparse.trees.read import StoredFit
@@ -111,7 +111,8 @@ def _card(material: Material, fit: StoredFit, level: Level) -> Html:
 
 
 def _tiles(material: Material, fit: StoredFit) -> list[Html]:
-    tiles = [_terms(material, fit), *_checks(material.diagnoses[fit.name].value), _likelihood(fit), _evidence(fit)]
+    checks = _checks(material.diagnoses[fit.name].value)
+    tiles = [_terms(material, fit), _prior(fit), *checks, _likelihood(fit), _evidence(fit)]
     loo = material.loos[fit.name].value
     if loo is not None:
         bad = int((np.asarray(loo.pareto_k) > loo.good_k).sum())
@@ -131,6 +132,12 @@ def _terms(material: Material, fit: StoredFit) -> Html:
     if kept is None:
         return _tile("terms", count(len(terms_of(fit, material.known))), "none pruned")
     return _tile(f"{kept[2]} kept", count(kept[0]), f"of {count(kept[1])}")
+
+
+def _prior(fit: StoredFit) -> Html:
+    prior, slab = prior_of(fit)
+    name, _, numbers = prior.rstrip(")").partition("(")
+    return _tile("prior of precisions", name, f"{numbers}; {slab}" if numbers else slab) if name else Html("")
 
 
 def _checks(found: Any) -> list[Html]:

@@ -19,7 +19,7 @@ from bayes_sparse.results.diagnose import diagnose
 from bayes_sparse.results.loo import loo
 from bayes_sparse.trees.read import StoredFit
 
-__all__ = ["Answer", "Material", "Section", "ask", "kept_of", "known_terms", "strength", "terms_of"]
+__all__ = ["Answer", "Material", "Section", "ask", "kept_of", "known_terms", "prior_of", "strength", "terms_of"]
 
 _WIDE = 1.959964  # sds either side of the mean
 
@@ -54,6 +54,18 @@ def kept_of(fit: StoredFit) -> tuple[int, int, str] | None:
         return int(fit.evidence["kept"].sum()), fit.evidence.sizes["basis"], "terms"
     directions = fit.evidence["relevant"]
     return int(directions.sum()), int(directions.size), "directions"
+
+
+def prior_of(fit: StoredFit) -> tuple[str, str]:
+    """The prior of the precisions and the width of the slab, in words; empty where the tree does not say."""
+    said = {**(fit.evidence.attrs if fit.evidence is not None else {}), **fit.attributes}
+    hyper = [float(value) for value in np.ravel(said.get("hyper", ()))]
+    slab = f"slab {float(said['slab']):g}" if "slab" in said else "no slab"
+    if fit.settings.get("model") == "horseshoe":
+        return "horseshoe", slab
+    if len(hyper) != 2:
+        return "", ""
+    return f"Gamma({hyper[0]:g}, {hyper[1]:g})" if any(hyper) else "flat", slab
 
 
 def known_terms(fits: list[StoredFit]) -> dict[str, str]:

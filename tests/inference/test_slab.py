@@ -257,6 +257,13 @@ def test_separable_classes_are_held():
     assert float(np.abs(free["mean"][0])) > 5 * float(np.abs(held["mean"][0]))
 
 
+def test_an_exchange_that_ends_at_the_floor_is_given_up_in_silence():
+    data = bs.datasets.load("wdbc", download=False)  # warnings are errors, of numpy too
+    half = data.drop(data.sample(frac=0.3, random_state=0).index)
+    tree = bs.fit("ard_gaussian", half, target="target", method="mackay", hyper=(1, 0.1), slab=2.5, draws=0)
+    assert tree["evidence"].attrs["status"] == "converged"
+
+
 def test_what_has_no_slab_says_so():
     for method, settings in (("full_matrix", {}), ("revm", {"prior": "laplace"})):
         with pytest.raises(ValueError, match=r"`slab` bounds the normal prior of each direction.*leave it out"):

@@ -90,6 +90,30 @@ def test_the_table_of_terms_is_that_of_relevance(page, logistic):
     assert cells[: len(table)] == list(table.index)
 
 
+def test_what_nuts_sampled_and_says_of_a_term_is_on_the_page(written):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    same = {"draws": 400, "chains": 2, "random_seed": 0, "progressbar": False}
+    data = (X, 5 * X[:, 0] + rng.normal(size=60))
+    tree = bs.fit("ard_gaussian", data, method="nuts", hyper=(1, 0.1), slab=2.5, **same)
+    page = written({"NUTS": tree, "flat": bs.fit("ard_gaussian", data, **same)})
+    head = page.raw[: page.raw.index("<nav")]
+    assert ">1, 0.1; slab 2.5<" in head
+    assert ">flat<" in head
+    unit = tree["posterior"].attrs["hyper_unit"]
+    chains = page.section("chains")
+    assert f"Gamma(1, 0.1), slab 2.5, in units of standardised columns and of targets divided by {unit:.3g}" in chains
+    assert "no: the first draws were enough" in chains
+    assert "all but the matrix products" in chains
+    assert "slab=2.5" in page.section("settings")
+    own = bs.relevance(tree).loc["x1"]
+    said = f"{100 * own['gamma']:.0f}% ({100 * own['gamma_low']:.0f} to {100 * own['gamma_high']:.0f})"
+    assert said in page.section("relevance")
+    assert f">{own['sign']:.2f}<" in page.section("relevance")
+    tree["posterior"].attrs["retried"] = "The first 400 draws fell short."
+    assert "The first 400 draws fell short." in written(tree).section("chains")
+
+
 def test_a_title_of_its_own(written, linear, linear_page):
     assert "Sparse fit of y" in linear_page.text
     assert "A title" in written(linear, title="A title").text

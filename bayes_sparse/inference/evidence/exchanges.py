@@ -185,7 +185,7 @@ def _look(
     w = np.einsum("pij,pj->pi", Sigma, b)
     variance = Sigma[:, diagonal, diagonal]
     sign, log_determinant = np.linalg.slogdet(P)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):  # a precision at the floor has no place under a proper prior
         above = np.where(free, alpha - floor, alpha)
         own = 0.5 * np.log(alpha) - c * (1 - alpha * variance) + (a * np.log(above) if a else 0.0) - rate * above
         J = own[:, free].sum(axis=1) + 0.5 * (np.einsum("pi,pi->p", b, w) - log_determinant)

@@ -23,7 +23,7 @@ from bayes_sparse.report.markup import (
     table,
     tag,
 )
-from bayes_sparse.report.material import Material, Section
+from bayes_sparse.report.material import Material, Section, prior_of
 from bayes_sparse.results.diagnose import SamplingDiagnosis
 from bayes_sparse.trees.read import StoredFit
 
@@ -47,7 +47,7 @@ def _body(material: Material) -> Html:
 
 def _of_fit(material: Material, fit: StoredFit) -> list[Html]:
     answer = material.diagnoses[fit.name]
-    out = [paragraph(answer.value.verdict), _numbers(answer.value)] if _is_sampling(answer.value) else []
+    out = [paragraph(answer.value.verdict), _numbers(fit, answer.value)] if _is_sampling(answer.value) else []
     frame = _worst(fit)
     out += [
         paragraph(f"The {len(frame)} parameters with the largest R-hat, of {count(len(fit.draws))}:"),
@@ -62,8 +62,9 @@ def _is_sampling(found: Any) -> bool:
     return isinstance(found, SamplingDiagnosis)
 
 
-def _numbers(found: SamplingDiagnosis) -> Html:
+def _numbers(fit: StoredFit, found: SamplingDiagnosis) -> Html:
     rows: list[tuple[str, object]] = [
+        ("trusted", number(found.trusted)),
         ("draws", f"{count(found.draws)} from {count(found.chains)} chains"),
         ("largest R-hat", f"{found.r_hat_max:.3f} ({found.worst}); at most 1.01 wanted"),
         ("effective draws, bulk", f"at least {count(round(found.ess_bulk_min))}; 100 a chain wanted"),
@@ -71,8 +72,25 @@ def _numbers(found: SamplingDiagnosis) -> Html:
         ("divergences", f"{count(found.divergences)} of {count(found.draws)} draws; none wanted"),
         ("at the largest tree depth", f"{count(found.max_treedepth)} of {count(found.draws)} draws"),
         ("least BFMI", f"{number(found.bfmi_min)}; above 0.3 wanted"),
+        *_how(fit),
     ]
     return key_values(rows, "Diagnostics of the chains")
+
+
+def _how(fit: StoredFit) -> list[tuple[str, object]]:
+    """What was sampled and how, where the tree says it."""
+    said, (prior, slab) = fit.attributes, prior_of(fit)
+    rows: list[tuple[str, object]] = []
+    if prior:
+        unit = float(said.get("hyper_unit", 1.0))
+        columns = "standardised columns" if "basis_scale" in fit.constant else "basis functions as they are"
+        targets = f" and of targets divided by {number(unit)}" if unit != 1 else ""
+        rows.append(("prior of precisions", f"{prior}, {slab}, in units of {columns}{targets}"))
+    if "retried" in said:
+        rows.append(("sampled again", said["retried"] or "no: the first draws were enough"))
+    if "compiled" in said:
+        rows.append(("compiled", said["compiled"]))
+    return rows
 
 
 def _worst(fit: StoredFit) -> pd.DataFrame:

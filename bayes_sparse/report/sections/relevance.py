@@ -24,6 +24,10 @@ _TERMS = 40  # of the picture
 _HIGHEST = 11.0  # inches of the picture
 _SIDE_BY_SIDE = 6  # fits in one picture
 _ORDER = ("word", "mean", "sd", "strength", "chance", "alternatives", "precision", "gamma", "pull")
+_NO_SUCH = (
+    "None of these numbers is the probability that a term matters; bs.relevance(tree, delta=...) has that of a weight "
+    "larger than a size of yours."
+)
 _HEADINGS = {
     "word": "relevant?",
     "alternatives": "cannot be told from",
@@ -85,12 +89,30 @@ def _how_many(fit: StoredFit, kept: pd.DataFrame, offered: int) -> str:
 def _of_draws(fit: StoredFit, frame: pd.DataFrame) -> list[Html]:
     shown = frame.head(_ROWS).drop(columns="scale").rename(columns={"low": "2.5%", "high": "97.5%"})
     shown.insert(2, "|mean| / sd", strength(frame.head(_ROWS)))
+    more = _sampled_columns(fit)
     clear = int(((frame["low"] > 0) | (frame["high"] < 0)).sum())
     kept, words = kept_of(fit), "A sampler prunes nothing."
     if kept is not None:
         words = f"Sampled over what an evidence fit had kept: {count(kept[0])} of {count(kept[1])} {kept[2]}."
     words += f" The 95% intervals of {count(clear)} of {count(len(frame))} terms exclude zero.{_first(len(frame))}"
+    if more is not None:
+        shown = shown.join(more)
+        words += f" {_NO_SUCH}"
     return [paragraph(words), table(shown, "Terms sampled")]
+
+
+def _sampled_columns(fit: StoredFit) -> pd.DataFrame | None:
+    """What draws of everything say besides, by term; None where the tree has no such draws."""
+    if fit.evidence is not None or fit.gamma_draws is None:
+        return None
+    said = relevance(fit.tree)
+    names = [f"{name[0]}[{name[1]}]" if isinstance(name, tuple) else name for name in said.index]
+    shares = zip(*(100 * said[name] for name in ("gamma", "gamma_low", "gamma_high")), strict=True)
+    columns = {
+        "P(sign)": [f"{share:.2f}" for share in said["sign"]],
+        "determined (95%)": [f"{mean:.0f}% ({low:.0f} to {high:.0f})" for mean, low, high in shares],
+    }
+    return pd.DataFrame(columns, index=names)
 
 
 def _first(total: int) -> str:

@@ -17,7 +17,7 @@ from bayes_sparse.trees.read import StoredFit
 __all__ = ["SECTION"]
 
 _LONG = ("vectors", "columns")  # in the data's own section, and too long here
-_CALLED = {"hyper", "smoothness", "lam", "expansion", "tune", "target_accept", "condition"}
+_CALLED = {"hyper", "slab", "smoothness", "lam", "expansion", "tune", "target_accept", "condition"}
 
 
 def _body(material: Material) -> Html:
