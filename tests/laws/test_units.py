@@ -8,6 +8,7 @@ import bayes_sparse as bs
 from bayes_sparse.fitting.choices import choose_model
 from bayes_sparse.fitting.nuts.whole import WholeModel
 from bayes_sparse.inputs.prepare import prepare
+from tests.support import without_compiler
 
 RNG = np.random.default_rng(12)
 X = RNG.standard_normal((70, 6)) * [1, 10, 0.1, 1, 1, 1]
@@ -143,8 +144,9 @@ def in_other_units(x, names, centred, unit):
 
 
 @pytest.mark.parametrize(("model", "likelihood", "centred"), SAMPLED)
-def test_nuts_samples_the_same_density_in_every_unit(model, likelihood, centred):
+def test_nuts_samples_the_same_density_in_every_unit(model, likelihood, centred, monkeypatch):
     """Of targets in another unit it is the same function of the weights in theirs, up to a constant."""
+    without_compiler(monkeypatch)
     (one, names), (other, same) = (declared_density(y, model, likelihood, centred) for y in (Y, TIMES * Y))
     assert_array_equal(names, same)
     points = np.random.default_rng(5).normal(0.0, 0.7, (4, len(names)))
@@ -160,8 +162,9 @@ def test_nuts_samples_the_same_density_in_every_unit(model, likelihood, centred)
 
 
 @pytest.mark.parametrize(("model", "likelihood", "centred"), SAMPLED)
-def test_nuts_hardly_sees_a_shift_of_the_targets(model, likelihood, centred):
+def test_nuts_hardly_sees_a_shift_of_the_targets(model, likelihood, centred, monkeypatch):
     """The bias takes it up. Its prior, ten times as wide as the targets about zero, pulls by 1% of its sd at most."""
+    without_compiler(monkeypatch)
     shift = 40.0
     (one, names), (other, _) = (declared_density(y, model, likelihood, centred) for y in (Y, Y + shift))
     x = np.random.default_rng(6).normal(0.0, 0.7, len(names))
@@ -172,7 +175,8 @@ def test_nuts_hardly_sees_a_shift_of_the_targets(model, likelihood, centred):
 
 
 @pytest.mark.parametrize(("model", "likelihood", "centred"), SAMPLED)
-def test_nuts_samples_the_same_density_for_columns_in_other_units(model, likelihood, centred):
+def test_nuts_samples_the_same_density_for_columns_in_other_units(model, likelihood, centred, monkeypatch):
+    without_compiler(monkeypatch)
     times = np.array([50.0, 1.0, 0.01, 3.0, 1.0, 1000.0])
     (one, names), (other, _) = (
         declared_density(Y, model, likelihood, centred, inputs=inputs) for inputs in (X, X * times + 2.0)
