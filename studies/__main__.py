@@ -28,10 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _calibration(given: argparse.Namespace, output: Path) -> None:
-    from studies.calibration import Settings, calibrate
+    from studies.calibration import CASES, calibrate
     from studies.coverage import write_calibration
 
-    found = calibrate(Settings(), given.data_sets or 200, output / "data_sets", workers=given.workers)
+    number, where = given.data_sets or 200, output / "data_sets"
+    found = {name: calibrate(case, number, where, workers=given.workers) for name, case in CASES.items()}
     sys.stdout.write(f"{write_calibration(found, output)}{output / 'calibration.png'}\n")
 
 
