@@ -95,9 +95,22 @@ def uniformity(found: xr.Dataset, fit: str = "full") -> pd.DataFrame:
     return pd.DataFrame(values, index=pd.Index(ranks["quantity"].to_numpy(), name="quantity"))
 
 
-def write_calibration(found: dict[str, xr.Dataset], output: Path) -> str:
-    """The tables of all cases as text, also written to ``summary.md``; the picture as ``calibration.png``."""
-    text = "\n".join(line for name, one in found.items() for line in _written(name, one))
+def write_calibration(found: dict[str, xr.Dataset], by_way: pd.DataFrame, output: Path) -> str:
+    """All tables as text, also written to ``summary.md``; the picture as ``calibration.png``.
+
+    Parameters
+    ----------
+    found : dict
+        What `calibrate` gives, by the name of the case.
+    by_way : DataFrame
+        From `studies.counting.counting`.
+    output : Path
+        Folder of both files.
+    """
+    lines = [line for name, one in found.items() for line in _written(name, one)]
+    lines += ["## Ways of counting", "", f"| | {' | '.join(by_way.columns)} |", "|" + " --- |" * (by_way.shape[1] + 1)]
+    lines += [f"| {way} | {' | '.join(f'{share:.0%}' for share in row)} |" for way, *row in by_way.itertuples()]
+    text = "\n".join([*lines, ""])
     write_whole(output / "summary.md", text)
     draw_calibration(found).savefig(output / "calibration.png", dpi=80)
     return text

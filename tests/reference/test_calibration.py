@@ -1,6 +1,7 @@
 """Simulation-based calibration: ranks of the truth are uniform under the exact posterior, and under no other."""
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.stats import bernoulli, gamma, halfcauchy, kstest, lognorm, norm
 import bayes_sparse as bs
 from bayes_sparse.models import ARDGaussian
 from bayes_sparse.trees.read import RUNGS
-from studies import calibration
+from studies import calibration, counting
 from studies.calibration import CASES, FITS, Settings, calibrate, quantities, simulated
 from studies.coverage import coverage, draw_calibration, uniformity
 from studies.ranks import band, chi_square, running_share, running_test
@@ -139,6 +140,30 @@ def test_a_pruned_weight_is_a_miss_and_is_also_left_out():
     assert row["w 95%, kept"] == pytest.approx(2 / 3)
     # (1 - 2/3)^2 + (1 - 4/3)^2 under the root, over the three that are kept
     assert row["w 95%, kept se"] == pytest.approx(np.sqrt(2 / 9) / 3)
+
+
+def test_ways_of_counting(tmp_path, monkeypatch):
+    monkeypatch.setattr(counting, "ROWS", (50,))
+    table = counting.counting(20, tmp_path)
+    mean, sd, truth = [], [], []
+    for number in range(20):
+        data = simulated(Settings(columns=3, slab=None), number)
+        same = {"basis": bs.basis.linear(standardise=False), "bias_sd": 1.0, "progressbar": False}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            evidence = bs.fit("ard_gaussian", (data.X, data.y), draws=0, **same)["evidence"]
+        mean, sd = [*mean, *evidence["mean"].to_numpy()], [*sd, *evidence["sd"].to_numpy()]
+        truth += data.truth[:3].tolist()
+    low, high = norm.interval(0.95, mean, np.maximum(sd, 1e-300))
+    inside, kept = (low < truth) & (truth < high), np.array(sd) > 0
+    row = table.loc["the default fit"]
+    assert row["50 rows, 95%"] == inside.mean()
+    assert row["50 rows, 95%, kept alone"] == inside[kept].mean()
+    assert 0 < kept.mean() < 1
+    assert (
+        table.loc["Gamma(2, 2), slab 2.5", "50 rows, 95%"]
+        == table.loc["Gamma(2, 2), slab 2.5", "50 rows, 95%, kept alone"]
+    )
 
 
 @pytest.mark.slow
