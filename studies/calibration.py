@@ -133,10 +133,10 @@ def simulated(settings: Settings, number: int) -> Simulated:
         eta = bias + X @ w
         if settings.classes:
             y = (rng.random(len(X)) < expit(eta)).astype(int)
-            density = bernoulli.logpmf(y[:n], expit(eta[:n])).sum()
+            density = np.sum(bernoulli.logpmf(y[:n], expit(eta[:n])))
         else:
             y = eta + scales[-1] * rng.standard_normal(len(X))
-            density = norm.logpdf(y[:n], eta[:n], scales[-1]).sum()
+            density = np.sum(norm.logpdf(y[:n], eta[:n], scales[-1]))
         if not settings.classes or len(np.unique(y[:n])) == 2:
             return Simulated(X[:n], y[:n], X[n:], y[n:], np.array([*w, bias, *np.log(scales), density]))
 
@@ -229,7 +229,7 @@ def _fitted(settings: Settings, data: Simulated, seed: int) -> list[xr.DataTree]
     if settings.classes:
         same |= {"data": (data.X, data.y), "likelihood": likelihood, "basis": linear(standardise=False)}
     rungs = ladder(model, hyper=hyper, rungs=RUNGS[:-1], draws=settings.draws, **same)
-    proper = {"hyper": hyper} if settings.classes else {}  # a pm.Model has its own
+    proper: dict[str, Any] = {"hyper": hyper} if settings.classes else {}  # a pm.Model has its own
     draws = settings.draws
     while True:
         full = fit(model, method=NUTS(sampler="nutpie", retry=False), draws=draws, **proper, **same)

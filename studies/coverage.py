@@ -55,7 +55,7 @@ def coverage(found: xr.Dataset) -> pd.DataFrame:
     """
     names = found["quantity"].to_numpy().tolist()
     groups = {"w": [name for name in names if name.startswith("w[")], "bias": ["bias"]}
-    table = {}
+    table: dict[str, FloatArray] = {}
     for group, members in groups.items():
         own = found.sel(quantity=members)
         for level in _LEVELS:
@@ -79,7 +79,7 @@ def _share(name: str, inside: xr.DataArray, counted: xr.DataArray) -> dict[str, 
     hits, tries = (inside * counted).sum("quantity"), counted.sum("quantity")
     total = tries.sum("data_set")
     share = hits.sum("data_set") / total.where(total > 0)
-    error = np.sqrt(((hits - share * tries) ** 2).sum("data_set")) / total.where(total > 0)
+    error = ((hits - share * tries) ** 2).sum("data_set") ** 0.5 / total.where(total > 0)
     return {name: share.to_numpy(), f"{name} se": error.to_numpy()}
 
 
