@@ -28,11 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _calibration(given: argparse.Namespace, output: Path) -> None:
-    from studies.calibration import Settings, calibrate
+    from studies.calibration import CASES, calibrate
+    from studies.counting import counting
     from studies.coverage import write_calibration
 
-    found = calibrate(Settings(), given.data_sets or 200, output / "data_sets", workers=given.workers)
-    sys.stdout.write(f"{write_calibration(found, output)}{output / 'calibration.png'}\n")
+    number, where = given.data_sets or 200, output / "data_sets"
+    by_way = counting(number, where, workers=given.workers)
+    found = {name: calibrate(case, number, where, workers=given.workers) for name, case in CASES.items()}
+    sys.stdout.write(f"{write_calibration(found, by_way, output)}{output / 'calibration.png'}\n")
 
 
 def _honesty(given: argparse.Namespace, output: Path) -> None:
