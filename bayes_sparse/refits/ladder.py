@@ -87,8 +87,6 @@ def ladder(
     if hyper is None and own is None:
         hyper = chosen.proper_hyper
     found = _usable(chosen, method, hyper, arguments)
-    if chosen.slab == "auto" and found is not None:  # the last rung's for all of them, as the hyper-prior is
-        arguments = {"slab": sampled_slab(chosen, kernel=bases.resolve(basis).kernel), **arguments}
     if own is not None:
         set_data(own.model, data)
     what = {
@@ -104,6 +102,8 @@ def ladder(
     }
     done = _earlier(earlier, store, what)
     same: dict[str, Any] = {"random_seed": random_seed, "progressbar": progressbar, **arguments}
+    if chosen.slab == "auto" and found is not None:  # the last rung's for all of them, as the hyper-prior is
+        same = {"slab": sampled_slab(chosen, kernel=bases.resolve(basis).kernel), **same}
     drawn: dict[str, Any] = {"draws": draws, "chains": chains}
     for number, rung in enumerate(RUNGS, 1):
         if rung not in rungs or rung in done:

@@ -96,7 +96,7 @@ def test_classes_change_in_probability():
 
 def test_the_default_settings_are_around_the_models_own(data):
     found = sensitivity("ard_gaussian", data, draws=0, progressbar=False)
-    assert list(found.trees) == ["(0.5, 0.005)", "(0.5, 0.0005)", "(0.5, 0.05)"]
+    assert list(found.trees) == ["(1, 0.1)", "(1, 0.01)", "(1, 1)"]
     with_default = sensitivity("ard_gaussian", data, [None, (0.5, 0.005)], draws=0, progressbar=False)
     assert list(with_default.trees) == ["default", "(0.5, 0.005)"]
 

@@ -93,7 +93,7 @@ def test_the_table_of_terms_is_that_of_relevance(page, logistic):
 def test_what_nuts_sampled_and_says_of_a_term_is_on_the_page(written):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
-    same = {"draws": 400, "chains": 2, "random_seed": 0, "progressbar": False}
+    same = {"draws": 1000, "chains": 2, "random_seed": 0, "progressbar": False}
     data = (X, 5 * X[:, 0] + rng.normal(size=60))
     tree = bs.fit("ard_gaussian", data, method="nuts", hyper=(1, 0.1), slab=2.5, **same)
     page = written({"NUTS": tree, "flat": bs.fit("ard_gaussian", data, **same)})
