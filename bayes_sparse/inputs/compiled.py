@@ -21,7 +21,7 @@ from pytensor.graph.traversal import ancestors
 
 from bayes_sparse.common.types import FloatArray
 
-__all__ = ["Compiled", "compile_pointwise"]
+__all__ = ["Compiled", "compile_pointwise", "elementwise_mode"]
 
 type Variable = Any  # a PyTensor variable; its annotations know neither ndim nor dtype
 type Compiled = Callable[..., list[FloatArray]]
@@ -66,9 +66,7 @@ def _compile(density: Variable, eta: Variable, inputs: Sequence[Variable], deriv
     for _ in range(derivatives):
         outputs.append(gradient(outputs[-1].sum(), eta, disconnected_inputs="ignore"))
     outputs = [pt.broadcast_arrays(out, eta)[0] for out in outputs]
-    mode: Any = get_default_mode()  # type: ignore[no-untyped-call]
-    elementwise = mode.excluding(*_NOT_ELEMENTWISE)
-    function = pytensor_function([eta, *inputs], outputs, mode=elementwise, on_unused_input="ignore")
+    function = pytensor_function([eta, *inputs], outputs, mode=elementwise_mode(), on_unused_input="ignore")
 
     function.trust_input = True
 
@@ -76,6 +74,12 @@ def _compile(density: Variable, eta: Variable, inputs: Sequence[Variable], deriv
         return [np.asarray(out) for out in function(*(_aligned(a) for a in (eta, *rest)))]
 
     return call
+
+
+def elementwise_mode() -> Any:
+    """The default mode without what looks for matrix products."""
+    mode: Any = get_default_mode()  # type: ignore[no-untyped-call]
+    return mode.excluding(*_NOT_ELEMENTWISE)
 
 
 def _without_checks(graph: Variable) -> Variable:

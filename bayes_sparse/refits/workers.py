@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bayes_sparse.common.checks import count
+from bayes_sparse.common.cores import cores
 
 __all__ = ["answers"]
 
@@ -45,9 +46,7 @@ def answers[T](
     alone : bool
         None means one process: the job itself uses all cores.
     """
-    most = (
-        1 if workers is None and alone else min(_cores() if workers is None else count("workers", workers, 1), number)
-    )
+    most = 1 if workers is None and alone else min(cores() if workers is None else count("workers", workers, 1), number)
     found: list[T] = []
     if workers is None and most > 1:  # the first call tells how long all of them would take
         started = time.perf_counter()
@@ -63,14 +62,6 @@ def answers[T](
         found.append(job(len(found)))
         report(len(found))
     return found
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
-        return os.cpu_count() or 1
 
 
 def _pickled(job: Any) -> bytes | None:

@@ -50,7 +50,7 @@ def test_what_is_quick_is_done_here():
 def test_the_first_call_decides(monkeypatch):
     asked = []
     monkeypatch.setattr(workers, "_START", 0.05)
-    monkeypatch.setattr(workers, "_cores", lambda: 2)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
     monkeypatch.setattr(workers, "_in_processes", lambda sent, numbers, *rest: asked.append(numbers) or list(numbers))
     assert answers(time.sleep, 1, None, silent) == [None]
     assert answers(dozing, 9, None, silent) == list(range(9))

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pytensor.compile.maker import function as pytensor_function
-from pytensor.compile.mode import get_default_mode
 from pytensor.gradient import grad as gradient
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
@@ -25,6 +24,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.math import Dot
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.compiled import elementwise_mode
 from bayes_sparse.inputs.pm_model.graph import Var, number_of, reached, replaced
 
 __all__ = ["Cut", "Uncut"]
@@ -201,6 +201,5 @@ def _compiled(inputs: Sequence[Var], outputs: Sequence[Var]) -> Callable[..., li
 
 
 def _mode() -> Any:
-    """Without rewrites of products; a parameter out of its range makes the density zero, as PyMC has it."""
-    mode: Any = get_default_mode()  # type: ignore[no-untyped-call]
-    return mode.excluding("BlasOpt", "local_usmm").including("local_check_parameter_to_ninf_switch")
+    """As everything element-wise; a parameter out of its range makes the density zero, as PyMC has it."""
+    return elementwise_mode().including("local_check_parameter_to_ninf_switch")

@@ -56,11 +56,11 @@ class Drawn(NamedTuple):
             second = second.assign_coords(draw=second["draw"] + first.sizes["draw"])
             return xr.concat([first, second], dim="draw", combine_attrs="override")
 
-        both = self.log_likelihood is not None and other.log_likelihood is not None
+        one, two = self.log_likelihood, other.log_likelihood
         return Drawn(
             after(self.posterior, other.posterior),
             after(self.stats, other.stats),
-            after(self.log_likelihood, other.log_likelihood) if both else None,  # type: ignore[arg-type]
+            None if one is None or two is None else after(one, two),
             self.gradients + other.gradients,
             self.warmup_gradients + other.warmup_gradients,
         )

@@ -8,7 +8,6 @@ chains take turns. A chain's draws depend on its own seed alone, so they are the
 from __future__ import annotations
 
 import multiprocessing
-import os
 import sys
 import traceback
 import warnings
@@ -17,6 +16,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
 from threadpoolctl import threadpool_limits
+
+from bayes_sparse.common.cores import cores as available
 
 __all__ = ["Tell", "each_chain"]
 
@@ -40,7 +41,7 @@ def each_chain[T](
     report : callable
         Is given the last that every chain told.
     """
-    most = min(cores or len(os.sched_getaffinity(0)) if _may_fork() else 1, chains)
+    most = min(cores or available() if _may_fork() else 1, chains)
     told = [(0, 0)] * chains
 
     def hear(chain: int, done: int, divergent: int) -> None:
