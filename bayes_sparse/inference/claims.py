@@ -31,7 +31,8 @@ class Claims:
     Attributes
     ----------
     score : array (M,)
-        Squared z-score with the other terms in: q^2 / s. NaN where it is not known.
+        Squared z-score with the other terms in: q^2 / s; of columns that share a precision the chi-squared of their
+        group, on each of them. NaN where it is not known.
     chance : array (M,)
         How probable it is that the best of all columns scores as high if none has anything to do with the target.
     exchanges : list of (int, int, float)
@@ -43,32 +44,37 @@ class Claims:
     exchanges: list[tuple[int, int, float]]
 
 
-def chance_of(score: FloatArray, columns: int, left: float = np.inf) -> FloatArray:
-    """Probability that the largest squared z-score of so many null columns is at least this.
+def chance_of(score: FloatArray, columns: int, left: float = np.inf, degrees: FloatArray | float = 1.0) -> FloatArray:
+    """Probability that the largest score of so many null columns, or groups of them, is as hard to reach as this.
 
     Parameters
     ----------
     score : array
-        Squared z-scores.
+        Squared z-scores, or chi-squareds of groups.
     columns : int
         How many were offered.
     left : float
         Degrees of freedom left for the noise, where that is estimated; infinite where there is none to estimate.
+    degrees : array or float
+        Degrees of freedom of each score.
     """
-    tail = fdtrc(1, left, score) if np.isfinite(left) else chdtrc(1, score)
+    tail = fdtrc(degrees, left, score / degrees) if np.isfinite(left) else chdtrc(degrees, score)
     with np.errstate(divide="ignore"):
         return np.asarray(-np.expm1(columns * np.log1p(-tail)))
 
 
-def with_weaker_as_noise(score: FloatArray, left: float) -> FloatArray:
-    """Squared z-scores of terms with the noise as it would be estimated without those that score less.
+def with_weaker_as_noise(score: FloatArray, left: float, degrees: FloatArray | float = 1.0) -> FloatArray:
+    """Scores of terms with the noise as it would be estimated without those that score less.
+
+    They are squared z-scores, or chi-squareds of groups with so many degrees of freedom.
 
     Terms picked by chance take more out of the residuals than their degrees of freedom, and so make the noise look
     smaller than it is, and each other larger. A strong term must not owe anything to weaker ones that chance may
     explain; what it loses by them where they are real does not matter to it.
     """
     order = np.argsort(-score, kind="stable")
-    weaker = np.append(np.cumsum(np.maximum(score[order] - 1, 0.0)[::-1])[::-1][1:], 0.0)[: len(score)]
+    surplus = np.maximum(score - degrees, 0.0)[order]
+    weaker = np.append(np.cumsum(surplus[::-1])[::-1][1:], 0.0)[: len(score)]
     out = score.copy()
     out[order] /= 1 + weaker / left
     return out

@@ -2,7 +2,8 @@
 
 With the Gamma(a, b) prior and the smoothness prior, ``alpha_i = (1 + 2a + 2c alpha_i T_ii) / (w_i^2 + Sigma_ii + 2b)``
 with ``T = Sigma H Sigma``; noise ``sigma^2 = (||t - Phi w||^2 + sigma^2 (sum gamma + 2c sum alpha_i T_ii)) / n``. A
-slab is a floor under the precisions (`Objective.fixed_point`). Monotone by itself for a normal likelihood, guarded for
+slab is a floor under the precisions (`Objective.fixed_point`). Columns that share a precision have the sums over their
+group above and below the line. Monotone by itself for a normal likelihood, guarded for
 the others. It never prunes on its way, so it is slow: it is here to be compared with.
 """
 
@@ -65,7 +66,7 @@ class EM:
             top = np.ones(len(state.alpha))
             if o.smoothness:
                 top = top + 2 * o.smoothness * state.freed
-            alpha = o.fixed_point(state.alpha, top, state.mean**2 + state.variance)
+            alpha = o.fixed_point(state.alpha, state.summed(top), state.summed(state.mean**2 + state.variance))
 
             def variance(count: float, rss: float, df: float) -> float:
                 return (rss + float(np.exp(2 * state.theta[0])) * df) / count

@@ -79,8 +79,13 @@ class GlobalLocal:
         """Run the search; ``report(iteration, objective, active)`` is told of every weight let go."""
         if not isinstance(problem, Problem):
             raise ValueError(
-                "By evidence the horseshoe is fitted to one predictor an observation: sample several classes by "
-                "method='nuts', or fit 'student_multinomial'."
+                "By evidence the horseshoe is fitted to one predictor an observation: sample several classes or "
+                "predictors by method='nuts', or fit classes by 'student_multinomial'."
+            )
+        if problem.grouping is not None:
+            raise ValueError(
+                "By evidence the horseshoe gives every weight a scale of its own: sample a model whose weights share "
+                "scales by method='nuts'."
             )
         escaping = _Escaping(problem, approximation.objective, self.approximation)
         start = max(map(escaping.climbed, escaping.starts()), key=lambda found: found.objective)

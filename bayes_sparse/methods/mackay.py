@@ -2,7 +2,8 @@
 
 With the Gamma(a, b) prior and the smoothness prior, ``alpha_i = (gamma_i + 2a + 2c alpha_i T_ii) / (w_i^2 + 2b)`` with
 ``T = Sigma H Sigma``; noise ``sigma^2 = ||t - Phi w||^2 / (n - sum gamma - 2c sum alpha_i T_ii)``. A slab is a floor
-under the precisions (`Objective.fixed_point`). The papers' update is not monotone; here a step that would lower the
+under the precisions (`Objective.fixed_point`). Columns that share a precision have the sums over their group above and
+below the line. The papers' update is not monotone; here a step that would lower the
 objective is shortened until it does not.
 """
 
@@ -61,7 +62,7 @@ class MacKay:
 
         def update(state: State) -> tuple[FloatArray, FloatArray]:
             determined = state.gamma + 2 * o.smoothness * state.freed if o.smoothness else state.gamma
-            alpha = o.fixed_point(state.alpha, determined, state.mean**2)
+            alpha = o.fixed_point(state.alpha, state.summed(determined), state.summed(state.mean**2))
             return alpha, noise_scale(approximation, state, _variance)
 
         return iterate(self, problem, approximation, update, report, prune=True)

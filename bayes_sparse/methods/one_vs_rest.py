@@ -70,6 +70,11 @@ class OneVsRest:
                 "method='one_vs_rest' is for several classes: use the model 'student_multinomial', or "
                 "likelihood='categorical'."
             )
+        if problem.grouping is not None:
+            raise ValueError(
+                "method='one_vs_rest' fits every class by itself, with a precision per weight: fit weights that share "
+                "precisions by method='mackay', 'sequential' or 'em'."
+            )
         limits = {"max_iterations": self.max_iterations, "tolerance": self.tolerance}
         search = replace(_EACH[self.each](), **{name: value for name, value in limits.items() if value is not None})
         outcomes = []

@@ -3,7 +3,8 @@
 Tipping & Faul (2003) change one precision at a time. Here each round adds one basis function, then climbs in all
 precisions and nuisance parameters of the active set together by Newton's method, deleting what no longer pays; when
 nothing is left to add, it exchanges active basis functions for better ones until no exchange gains either. With the
-smoothness prior a basis function enters at ``alpha = s^2 / (q^2 - (1 + 2c) s)`` if that is positive.
+smoothness prior a basis function enters at ``alpha = s^2 / (q^2 - (1 + 2c) s)`` if that is positive. Basis functions
+that share a precision enter and leave together.
 
 The evidence has many optima, and where a search begins decides which one it ends in. One that begins at the empty
 model, with all of the signal taken for noise, misses terms that only pay together. So it begins boldly: with a
@@ -19,10 +20,13 @@ import numpy as np
 
 from bayes_sparse.common.checks import check_search
 from bayes_sparse.common.types import FloatArray, Report
-from bayes_sparse.inference.evidence.ascent import Ascent, delete_phantoms
+from bayes_sparse.inference.evidence.ascent import Ascent, delete_phantoms, without
 from bayes_sparse.inference.evidence.exchanges import addition_gain, exchanges, largest
+from bayes_sparse.inference.evidence.groups import alone, put_gains, term_worth
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, Scores, State
 from bayes_sparse.problem.classes import AnyProblem, Link
+from bayes_sparse.problem.groups import Groups
+from bayes_sparse.problem.problem import columns_counted
 
 __all__ = ["Sequential"]
 
@@ -32,6 +36,7 @@ _FINAL = 1e-6  # nats promised by the next step: where the last climb ends (Newt
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
 _HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
+_GROUP_HOPE = 5.0  # the same before the others have followed
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
 _BOLD_ADDITIONS = 20  # basis functions added at most while nuisance parameters are held
 _ELSEWHERE = (-2.0, 2.0)  # how far from its start a nuisance parameter is held, on its unconstrained scale
@@ -93,7 +98,7 @@ class Sequential:
         state = approximation.at(columns, np.ones(len(columns)), problem.theta)
         empty, _ = self._ascent(problem, approximation)(state, 50)
         outcome = self._begun_boldly(problem, approximation, empty, report)
-        if outcome.state.free.any() or problem.normal or not empty.theta.size:
+        if outcome.state.free.any() or not problem.free.any() or problem.normal or not empty.theta.size:
             return outcome
         # Nothing pays with the nuisance parameters as they are best without any term, where an amplitude may hide every
         # signal: with these held elsewhere while the first terms come in, something may.
@@ -156,6 +161,8 @@ class Sequential:
                 continue
             if grown is None and self.exchanges:
                 grown = self._exchange(problem, ascent, state, scores)
+                if grown is None and problem.grouping is not None:
+                    grown = self._exchange_groups(problem, problem.grouping, ascent, state)
             if grown is None:
                 state, _ = ascent(state, 200)
                 history.append(state.objective)
@@ -168,18 +175,28 @@ class Sequential:
             report(iteration, state.objective, len(state.index))
         return Outcome(state, history, False, self.max_iterations)
 
-    def _add(self, approximation: Approximation, problem: AnyProblem, state: State, scores: Scores) -> State | None:
-        """The state with the most promising basis function added, or None if none gains."""
-        if len(state.index) >= problem.design.n:
+    def _add(
+        self, approximation: Approximation, problem: AnyProblem, state: State, scores: Scores, barred: int | None = None
+    ) -> State | None:
+        """The state with the most promising basis function, or group of them, added, but not the barred one's.
+
+        None if none gains.
+        """
+        if columns_counted(state.free) >= problem.design.n:
             return None
-        objective = approximation.objective
+        objective, grouping = approximation.objective, problem.grouping
         gain, alpha = addition_gain(scores.S, scores.Q, objective.smoothness, objective.floor)
         gain[~problem.free] = gain[state.index] = 0.0
+        put_gains(approximation, problem, state, scores, gain, alpha)
+        if barred is not None:
+            gain[barred] = 0.0
         for candidate in largest(gain, _TRIES):
             if gain[candidate] < self.tolerance:
                 return None
-            index = np.append(state.index, candidate)
-            new = approximation.at(index, np.append(state.alpha, alpha[candidate]), state.theta, state)
+            columns = np.array([candidate]) if grouping is None else grouping.members(candidate)
+            index = np.append(state.index, columns)
+            precisions = np.append(state.alpha, np.full(len(columns), alpha[candidate]))
+            new = approximation.at(index, precisions, state.theta, state)
             if new.objective > state.objective + 0.1 * self.tolerance:
                 return new
         return None
@@ -190,13 +207,29 @@ class Sequential:
         What is predicted to come near is climbed for real, the best first.
         """
         approximation = ascent.approximation
-        known = exchanges(state, scores, approximation.objective, problem.free, within=_HOPE, enough=_EXCHANGE_GAIN)
+        known = exchanges(state, scores, approximation.objective, alone(problem), within=_HOPE, enough=_EXCHANGE_GAIN)
         for exchange in known[: self.exchanges]:
             if exchange.loss > _HOPE:
                 break
             new, _ = ascent(exchange.made(approximation, state), _EXCHANGE_STEPS, tolerance=_EXCHANGE_GAIN)
             if new.objective > state.objective + _EXCHANGE_GAIN:
                 return new
+        return None
+
+    def _exchange_groups(self, problem: AnyProblem, groups: Groups, ascent: Ascent, state: State) -> State | None:
+        """The same where a group comes or goes, made for real: the terms worth least are tried."""
+        approximation = ascent.approximation
+        worth = term_worth(state, approximation.objective.smoothness)
+        terms = np.flatnonzero(state.free & (groups.first[state.index] == state.index))
+        for position in terms[np.argsort(worth[terms], kind="stable")][: self.exchanges]:
+            rest = approximation.at(*without(state, np.array([position])), state.theta, state)
+            other = self._add(approximation, problem, rest, approximation.scores(rest), int(state.index[position]))
+            for changed in (rest, other):
+                if changed is None or changed.objective < state.objective - _GROUP_HOPE:
+                    continue
+                new, _ = ascent(changed, _EXCHANGE_STEPS, tolerance=_EXCHANGE_GAIN)
+                if new.objective > state.objective + _EXCHANGE_GAIN:
+                    return new
         return None
 
 

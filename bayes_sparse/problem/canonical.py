@@ -52,11 +52,13 @@ def in_own_order(problem: Problem) -> tuple[Problem, IntArray]:
         fixed_precision=(lambda theta: moved(fixed(theta))) if callable(fixed) else moved(np.asarray(fixed)),
         pointwise=pointwise,
         value=None,
+        fewer=None,
         offset=problem.offset[rows],
         weights=None if problem.weights is None else problem.weights[rows],
         theta=np.round(problem.theta, 9),
         theta_bounds=np.round(problem.theta_bounds, 9),
         sigma=problem.sigma if np.ndim(problem.sigma) == 0 else np.asarray(problem.sigma)[rows],
+        groups=None if problem.groups is None else problem.groups[order],
     )
     return own, order
 

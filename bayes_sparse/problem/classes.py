@@ -19,7 +19,9 @@ from scipy.special import log_expit, log_softmax, logsumexp
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Primal, Woodbury, weighted_gram
+from bayes_sparse.problem.groups import Groups
 from bayes_sparse.problem.problem import Pointwise, Problem, Product, Terms
+from bayes_sparse.problem.several_predictors import SeveralProblem
 from bayes_sparse.problem.sparse_design import AnyDesign
 
 __all__ = ["AnyProblem", "ClassActive", "ClassDesign", "ClassProblem", "Link", "coupling", "log_probability"]
@@ -168,6 +170,10 @@ class ClassActive:
             products.append(own.transposed_times(terms[1][:, a]))
         return design.joined(cross), design.joined(squares), design.joined(products)
 
+    def cross_products(self, terms: Terms) -> FloatArray:
+        """The H of `steps`."""
+        return self.curvature(terms[2])
+
     def curvature(self, P: FloatArray) -> FloatArray:
         """H, (k, k), from weighted probabilities (n, C)."""
         total = P.sum(axis=1)
@@ -227,6 +233,9 @@ class ClassProblem:
         ``logistic(y)`` gives the terms of a logistic regression of targets 0 and 1, for methods that fit one a class.
     theta, theta_bounds : array
         Empty: there are no nuisance parameters.
+    groups : int array (width,), optional
+        Label of the group of each free column: columns of one group share their precision. None where every column has
+        its own.
     """
 
     design: ClassDesign
@@ -238,10 +247,16 @@ class ClassProblem:
     logistic: Callable[[FloatArray], Pointwise] | None = None
     theta: FloatArray = field(default_factory=lambda: np.empty(0))
     theta_bounds: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
+    groups: IntArray | None = None
 
     log_prior: ClassVar[None] = None
     normal: ClassVar[bool] = False
     unit: ClassVar[float] = 1.0
+
+    @cached_property
+    def grouping(self) -> Groups | None:
+        """Which free columns share their precision, None where none do."""
+        return None if self.groups is None else Groups(self.groups, self.free)
 
     @cached_property
     def free(self) -> NDArray[np.bool_]:
@@ -291,7 +306,7 @@ class ClassProblem:
         """Predictors (S, n, C) of many draws of some columns' weights (S, k)."""
         return self.active(index).predictor(w)
 
-    def derivatives(self, eta: FloatArray, theta: FloatArray) -> Terms:
+    def derivatives(self, eta: FloatArray, theta: FloatArray, count: int = 2) -> Terms:
         """Log-likelihood (n,), observed less expected and probabilities (n, C), times the observation weights."""
         log_p = log_softmax(eta, axis=1)
         rows = np.arange(len(self.y))
@@ -325,4 +340,4 @@ class ClassProblem:
         return bool((right if self.weights is None else right[self.weights > 0]).all())
 
 
-type AnyProblem = Problem | ClassProblem
+type AnyProblem = Problem | ClassProblem | SeveralProblem

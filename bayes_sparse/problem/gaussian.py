@@ -155,6 +155,10 @@ class Primal:
         """Diagonal of Sigma."""
         return np.asarray(self.covariance.diagonal())
 
+    def covariances(self, at: IntArray) -> FloatArray:
+        """Of some weights with each other, (g, m, m), for each of g rows of positions (g, m)."""
+        return self.covariance[at[:, :, None], at[:, None]]
+
     @property
     def smoothing(self) -> FloatArray:
         """Diagonal of ``Sigma H Sigma``: how fast the degrees of freedom answer to a precision."""
@@ -212,6 +216,26 @@ class Dual:
         """Diagonal of Sigma."""
         V = self.whitened(self._Phi)
         return np.asarray(1 / self.alpha - np.einsum("ij,ij->j", V, V) / self.alpha**2)
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """Lower factor of ``H + A``, k x k: for a few more columns than rows."""
+        return Primal(weighted_gram(self._Phi, self._root**2), self.alpha).lower
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """The k x k matrix Sigma, for the same use."""
+        V = self.whitened(self._Phi / self.alpha)
+        Sigma = -V.T @ V
+        Sigma.flat[:: len(Sigma) + 1] += 1 / self.alpha
+        return np.asarray(Sigma)
+
+    def covariances(self, at: IntArray) -> FloatArray:
+        """Of some weights with each other, (g, m, m), for each of g rows of positions (g, m)."""
+        V = self.whitened(self._Phi[:, at.ravel()] / self.alpha[at.ravel()]).reshape(-1, *at.shape)
+        out = -(V.transpose(1, 2, 0) @ V.transpose(1, 0, 2))
+        out[:, np.arange(at.shape[1]), np.arange(at.shape[1])] += 1 / self.alpha[at]
+        return np.asarray(out)
 
     @property
     def leverages(self) -> FloatArray:
@@ -319,6 +343,15 @@ class Woodbury:
             weight = self._P[:, c] / self._half
             back[at] = columns.T @ ((weight if v.ndim == 1 else weight[:, None]) * inner)
         return x + self._by_blocks(back)
+
+    def covariances(self, at: IntArray) -> FloatArray:
+        """Of some weights with each other, (g, m, m), for each of g rows of positions (g, m)."""
+        out = np.empty((*at.shape, at.shape[1]))
+        for block, own in zip(out, at, strict=True):
+            unit = np.zeros((len(self.alpha), len(own)))
+            unit[own, np.arange(len(own))] = 1.0
+            block[:] = self.solve(unit)[own]
+        return out
 
     @cached_property
     def variance(self) -> FloatArray:

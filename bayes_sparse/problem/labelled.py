@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.problem.held import Held
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.several_predictors import SeveralProblem
 from bayes_sparse.problem.surfaces import Linear, Softmax, Surface
 
-__all__ = ["LabelledProblem", "WeightBlock"]
+__all__ = ["LabelledProblem", "Observations", "WeightBlock"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class WeightBlock:
     def values(self, w: FloatArray) -> FloatArray:
         """Values of the variable, ``(..., *shape)``, from the problem's w, ``(..., width)``."""
         own = w[..., self.columns]
-        return own.reshape((*own.shape[:-1], *self.shape)) + self.mean
+        own = own.reshape((*own.shape[:-1], *self.shape))
+        return own + self.mean if self.mean.any() else own  # not copied where it can be large
 
     def dim_and_labels(self) -> tuple[str, NDArray[Any]]:
         """The dim of a vector, and its labels in full."""
@@ -59,14 +62,47 @@ class WeightBlock:
 
 
 @dataclass(frozen=True, eq=False)
+class Observations:
+    """Values of one observed variable, in the order of the problem's rows.
+
+    Attributes
+    ----------
+    name : str
+        The variable's.
+    dims : tuple of str
+        One for each axis of its values.
+    coords : dict
+        Labels along those dims that have any.
+    values : array
+        In their own shape; of a potential there are none, and as many zeros as it has rows.
+    together : bool
+        Whether the numbers of a row have one density.
+    told : bool
+        False for a potential.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    coords: dict[str, NDArray[Any]]
+    values: NDArray[Any]
+    together: bool = False
+    told: bool = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of their densities."""
+        return self.values.shape[:1] if self.together else self.values.shape
+
+
+@dataclass(frozen=True, eq=False)
 class LabelledProblem:
     """A likelihood over weights, with their names.
 
     Attributes
     ----------
-    search : Problem or ClassProblem, optional
-        What an evidence method sees: one linear predictor an observation, or one an observation and class. None where
-        there is no such predictor.
+    search : Problem, ClassProblem or SeveralProblem, optional
+        What an evidence method sees: one linear predictor per observation, one per observation and class, or several.
+        None where there is no such predictor.
     other : Surface, optional
         What a one-step method sees where that is not the surface of one linear predictor.
     labels : dict
@@ -100,10 +136,28 @@ class LabelledProblem:
         The predictor has no units of its own, as opposed to those of the targets.
     tau0 : float
         Scale of the horseshoe's tau; 0 where there is none.
+    mixing : (float, float, float), optional
+        ``a``, ``b`` and ``inverse`` of the prior on precisions, as `Objective` has them, that a user's own declaration
+        of heavy tails amounts to.
     slab : float, optional
         Width of the slab that a user's own declaration has, in units of the targets' spread.
+    apart : bool
+        Whether columns hold something else of a user's variables: what they have above a random mean, their product
+        with a scale.
+    held : Held, optional
+        Parameters that the columns depend on.
+    every : tuple of Observations
+        All observed variables, where there are several, or potentials beside the one.
+    group_names : list of str, optional
+        Name of the group of each basis function, where some share their precision; None for names made of theirs.
     check : callable, optional
         ``check(eta, theta, used)`` gives what the residuals of a fit say of the likelihood, where they say anything.
+    users : callable, optional
+        ``users(w, theta, precision)`` gives every variable of a user's own model as ``name: (dims, values)``, the first
+        axis of the values being draws. It takes draws of all columns (S, width), relative to the prior means and zero
+        where pruned, and of theta (S, t), and the prior precisions (M,), infinite where pruned, NaN if there are none.
+    coords : dict
+        Labels of the dims of a user's own model.
     """
 
     search: AnyProblem | None
@@ -124,9 +178,24 @@ class LabelledProblem:
     interchangeable: bool = False
     scale_free: bool = True
     tau0: float = 0.0
+    mixing: tuple[float, float, float] | None = None
     slab: float | None = None
     check: Callable[[FloatArray, FloatArray, float], LikelihoodCheck | None] | None = None
     labels: dict[str, NDArray[Any]] = field(default_factory=dict)
+    group_names: list[str] | None = None
+    every: tuple[Observations, ...] = ()
+    apart: bool = False
+    held: Held | None = None
+    users: Callable[[FloatArray, FloatArray, FloatArray], dict[str, tuple[tuple[str, ...], NDArray[Any]]]] | None = None
+    coords: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def observations(self) -> tuple[Observations, ...]:
+        """All observed variables, the rows of the problem in their order."""
+        if self.every:
+            return self.every
+        dims = (self.obs_dim, *(f"{self.observed}_dim_{i}" for i in range(1, self.y.ndim)))
+        return (Observations(self.observed, dims, {self.obs_dim: self.obs}, self.y),)
 
     @property
     def linear(self) -> Problem | None:
@@ -138,14 +207,17 @@ class LabelledProblem:
         """The problem, for methods that need a single linear predictor."""
         if isinstance(self.search, Problem):
             return self.search
-        able = "'revm' takes" if self.search is None else "'sequential', 'mackay', 'em' and 'revm' take"
+        able = ["'revm'"] if self.search is None or self.other is not None else []
+        if self.search is not None:
+            able = ["'sequential'", "'mackay'", "'em'", *able]
         raise ValueError(
-            f"This method needs a likelihood with a single linear predictor an observation; {able} this one."
+            "This method needs a likelihood with a single linear predictor per observation; this one can be fitted by "
+            f"{', '.join(able)}."
         )
 
     @property
     def searched(self) -> AnyProblem:
-        """The problem, for evidence methods: also one of several classes."""
+        """The problem, for evidence methods: also one of several classes or predictors."""
         return self.problem if self.search is None else self.search
 
     @property
@@ -160,10 +232,25 @@ class LabelledProblem:
             return self.other
         if isinstance(self.search, Problem):
             return Linear.of_problem(self.search, scale_free=self.scale_free)
+        if isinstance(self.search, SeveralProblem):
+            raise ValueError(
+                "One-step methods need a single linear predictor per observation; several are fitted by "
+                "method='sequential', 'mackay' or 'em'."
+            )
         raise ValueError(
             "With several classes one-step methods take features that all of them share, and no `keep`; others are "
             "fitted by method='mackay', 'sequential' or 'em'."
         )
+
+    @cached_property
+    def group_of(self) -> list[str] | None:
+        """Name of the group of each basis function, its own where it is alone; None where no precision is shared."""
+        grouping = None if self.search is None else self.search.grouping
+        if grouping is None or self.group_names is not None:
+            return None if grouping is None else self.group_names
+        first = grouping.first[: self.M]
+        more = np.bincount(first, minlength=self.M)[first] - 1
+        return [self.names[j] if not k else f"{self.names[j]} and {k} more" for j, k in zip(first, more, strict=True)]
 
     @property
     def order(self) -> NDArray[np.intp]:

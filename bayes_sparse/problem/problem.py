@@ -19,9 +19,20 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Dual, Primal, by_rows, weighted_gram
+from bayes_sparse.problem.groups import Groups
 from bayes_sparse.problem.sparse_design import AnyDesign
 
-__all__ = ["Active", "LinearActive", "Pointwise", "Problem", "Product", "Terms"]
+__all__ = [
+    "Active",
+    "Fewer",
+    "LinearActive",
+    "Pointwise",
+    "Problem",
+    "Product",
+    "Terms",
+    "columns_counted",
+    "each_draw",
+]
 
 type Terms = tuple[FloatArray, ...]
 # ``product(v, at)`` is ``M[:, at] v`` for a symmetric M over the active weights, which need not be formed.
@@ -38,7 +49,7 @@ class Active(Protocol):
         """Gradient over the weights, from slopes along the predictors."""
 
     def steps(self, alpha: FloatArray, terms: Terms) -> Any:
-        """Factorised ``H + A`` for a Newton step, H never negative."""
+        """Factorised ``H + A`` for a Newton step, positive definite."""
 
     def posterior(self, alpha: FloatArray, terms: Terms, factor: Any) -> Any:
         """Factorised ``H + A`` at a mode, of which ``factor`` is the last step's if that was there, else None."""
@@ -50,10 +61,25 @@ class Active(Protocol):
         """Gradient over the weights of ``tr(M H)``, M held fixed: how the curvature changes."""
 
     def noise(self, terms: Terms, rng: np.random.Generator) -> FloatArray:
-        """Random slopes along the predictors; pulled back to the weights their covariance is the H of `steps`."""
+        """Random slopes along the predictors; pulled back to the weights their covariance is H, cut off at zero."""
 
     def scan(self, terms: Terms) -> tuple[FloatArray, FloatArray, FloatArray]:
         """``Phi' B Phi_active``, the diagonal of ``Phi' B Phi`` and the gradient, over all columns of the design."""
+
+    def cross_products(self, terms: Terms) -> FloatArray:
+        """``Phi_active' B Phi_active``: the H of `steps`."""
+
+
+_MANY_FIXED = 20  # columns of known precision that are more than an intercept and what somebody kept
+
+
+def columns_counted(free: NDArray[np.bool_]) -> int:
+    """Number of columns to compare with the rows; many of a known precision, such as effects of rows, are not counted.
+
+    Their prior is a part of the model, however many there are: what may outgrow the rows is what is being found.
+    """
+    found = int(np.count_nonzero(free))
+    return found if len(free) - found > _MANY_FIXED else len(free)
 
 
 _LARGE = 2000  # columns whose cross-products are made even where there are fewer rows
@@ -70,10 +96,15 @@ class LinearActive:
         The active ones.
     count : float, optional
         Number of observations, each as often as its weight says; None for the design's rows.
+    counted : int, optional
+        How many of the columns are compared with the rows (`columns_counted`); None for all of them.
     """
 
-    def __init__(self, design: AnyDesign, index: IntArray, count: float | None = None) -> None:
+    def __init__(
+        self, design: AnyDesign, index: IntArray, count: float | None = None, counted: int | None = None
+    ) -> None:
         self._design, self._Phi = design, design.columns(index)
+        self._counted = len(index) if counted is None else counted
         # As many columns as observations may have a true curvature; a weight that stands for many rows, within reason.
         self._most = max(design.n, min(design.n if count is None else count, _LARGE))
         self._rows: tuple[FloatArray, FloatArray] | None = None
@@ -89,8 +120,7 @@ class LinearActive:
     def steps(self, alpha: FloatArray, terms: Terms) -> Primal | Dual:
         """With the curvature cut off at zero where the likelihood is not log-concave."""
         b = np.maximum(-terms[2], 0.0)
-        n, k = self._Phi.shape
-        if k <= n:
+        if self._counted <= len(self._Phi) or not alpha.all():  # on the side of the rows no prior may be flat
             return Primal(weighted_gram(self._Phi, b), alpha)
         if self._rows is None or self._rows[0] is not alpha:  # on the way to a mode the precisions stay
             self._rows = alpha, by_rows(self._Phi, alpha)
@@ -100,7 +130,7 @@ class LinearActive:
         """With the true curvature if that can be factorised, with the cut-off one otherwise."""
         if factor is None:
             factor = self.steps(alpha, terms)
-        if terms[2].max(initial=0.0) <= 0 or self._Phi.shape[1] > self._most:
+        if terms[2].max(initial=0.0) <= 0 or self._counted > self._most:
             return factor
         try:
             return Primal(weighted_gram(self._Phi, -terms[2]), alpha)
@@ -123,10 +153,30 @@ class LinearActive:
         """In one pass over a design that may be streamed."""
         return self._design.scan(self._Phi, np.maximum(-terms[2], 0.0), terms[1])
 
+    def cross_products(self, terms: Terms) -> FloatArray:
+        """``Phi' B Phi`` with the curvature cut off at zero."""
+        return weighted_gram(self._Phi, np.maximum(-terms[2], 0.0))
+
 
 _MANY = 3 * 10**6  # log densities that are worth compiling something for
 
 type Pointwise = Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]]
+type Fewer = Callable[[FloatArray, FloatArray, int], tuple[FloatArray, ...]]
+
+
+class _Drawn(Protocol):
+    @property
+    def pointwise(self) -> Pointwise: ...
+    @property
+    def fewer(self) -> Fewer | None: ...
+
+
+def each_draw(problem: _Drawn, eta: FloatArray, theta: FloatArray) -> FloatArray:
+    """Log-likelihood of each observation without the weights, one draw after another."""
+    draws = zip(eta, theta, strict=True)
+    if problem.fewer is None:
+        return np.stack([problem.pointwise(*draw)[0] for draw in draws])
+    return np.stack([problem.fewer(*draw, 0)[0] for draw in draws])
 
 
 @dataclass(frozen=True)
@@ -164,8 +214,13 @@ class Problem:
         Known noise of a normal likelihood with an empty theta.
     value : callable, optional
         ``value(eta, theta)`` gives l alone, where there is a quicker way than `pointwise`.
+    fewer : callable, optional
+        ``fewer(eta, theta, derivatives)`` gives l and as many of its derivatives, where that is quicker than all three.
     unit : float
         Spread of the targets where the predictor is in their units: what a prior on the weights is stated in.
+    groups : int array (M + q,), optional
+        Label of the group of each free column: columns of one group share their precision. None where every column has
+        its own.
     """
 
     design: AnyDesign
@@ -181,9 +236,16 @@ class Problem:
     normal: bool = False
     sigma: float | FloatArray = 1.0
     value: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    fewer: Fewer | None = None
     unit: float = 1.0
+    groups: IntArray | None = None
 
     predictors: ClassVar[int] = 1
+
+    @cached_property
+    def grouping(self) -> Groups | None:
+        """Which free columns share their precision, None where none do."""
+        return None if self.groups is None else Groups(self.groups, self.free)
 
     @cached_property
     def count(self) -> float:
@@ -221,15 +283,15 @@ class Problem:
 
     def active(self, index: NDArray[np.intp]) -> LinearActive:
         """Some columns, ready for products."""
-        return LinearActive(self.design, index, self.count)
+        return LinearActive(self.design, index, self.count, columns_counted(self.free[index]))
 
     def predictor(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:
         """Predictors (S, n) of many draws of some columns' weights (S, k)."""
         return np.asarray(self.offset + w @ self.design.columns(index).T)
 
-    def derivatives(self, eta: FloatArray, theta: FloatArray) -> Terms:
-        """`pointwise` with the observation weights."""
-        terms = self.pointwise(eta, theta)
+    def derivatives(self, eta: FloatArray, theta: FloatArray, count: int = 3) -> Terms:
+        """`pointwise` with the observation weights; so many derivatives at least."""
+        terms = self.pointwise(eta, theta) if self.fewer is None else self.fewer(eta, theta, count)
         return terms if self.weights is None else tuple(self.weights * term for term in terms)
 
     def separates(self, eta: FloatArray) -> bool:
@@ -246,13 +308,13 @@ class Problem:
 
     def terms(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
         """Weighted log-likelihood and its first two derivatives along eta; a normal one needs nothing compiled."""
+        terms: Terms
         if self.normal:
             sigma = self.noise(theta)
             z = (self.y - eta) / sigma
             terms = (-0.5 * z**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi), z / sigma, np.zeros_like(z) - sigma**-2.0)
         else:
-            value, first, second, _ = self.pointwise(eta, theta)
-            terms = (value, first, second)
+            terms = self.pointwise(eta, theta)[:3] if self.fewer is None else self.fewer(eta, theta, 2)
         return terms if self.weights is None else tuple(self.weights * term for term in terms)
 
     def log_densities(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
@@ -260,7 +322,7 @@ class Problem:
         if not self.normal and self.value is not None and eta.size > _MANY:
             return np.stack([self.value(*draw) for draw in zip(eta, theta, strict=True)])
         if not self.normal:
-            return np.stack([self.pointwise(*draw)[0] for draw in zip(eta, theta, strict=True)])
+            return each_draw(self, eta, theta)
         log_sigma = theta[:, :1] if theta.shape[1] else np.log(self.sigma)
         return np.asarray(-0.5 * ((self.y - eta) / np.exp(log_sigma)) ** 2 - log_sigma - 0.5 * np.log(2 * np.pi))
 

@@ -8,7 +8,7 @@ from bayes_sparse.inference.approximations import Exact, LaplaceApproximation
 from bayes_sparse.inference.claims import least_score
 from bayes_sparse.inference.evidence.ascent import Ascent, delete_phantoms
 from bayes_sparse.inference.evidence.claims import claims
-from bayes_sparse.inference.evidence.exchanges import addition_gain, exchanges, largest
+from bayes_sparse.inference.evidence.exchanges import _look, addition_gain, exchanges, largest
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.methods.sequential import Sequential
 from bayes_sparse.problem.design import Design
@@ -164,3 +164,21 @@ def test_phantoms_go_and_others_stay():
     approximation = approximation_of(problem, 0.0)
     state = approximation.at(np.arange(4), np.array([1.0, 1.0, 4e5, 1e7]), problem.theta)
     assert delete_phantoms(approximation, state).index.tolist() == [0, 1]
+
+
+def test_the_quadratic_has_the_prior_that_makes_weights_laplace():
+    """Many models at once have the objective of each, and Newton's step leads to where it is highest."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((40, 4))
+    problem = problem_of(X, X[:, 1] + rng.standard_normal(40))
+    exact = Exact(problem, Objective(0.0, -1.0, 0.0, inverse=0.5))
+    alpha, everything = np.array([[0.3, 1.0, 5.0, 0.2], [2.0, 0.1, 1.0, 1.0]]), np.ones(4, dtype=bool)
+    states = [exact.at(np.arange(4), own, problem.theta) for own in alpha]
+    H = np.stack([exact.cross_products(states[0], np.arange(4))] * 2)
+    b = np.einsum("pij,pj->pi", H + alpha[:, :, None] * np.eye(4), [state.mean for state in states])
+    J = _look(H, b, alpha, everything, everything, exact.objective)[0]
+    assert_allclose(np.diff(J), np.diff([state.objective for state in states]), rtol=1e-9)
+    for _ in range(200):
+        alpha = alpha * np.exp(_look(H, b, alpha, everything, everything, exact.objective)[1])
+    slopes = [exact.slope(exact.at(np.arange(4), own, problem.theta))[:4] for own in alpha]
+    assert_allclose(slopes, 0.0, atol=1e-8)

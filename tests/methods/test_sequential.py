@@ -1,12 +1,14 @@
 """The sequential search: its rule in closed form, its end a true local optimum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 import pytest
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
-from bayes_sparse.inference.approximations import Exact
+from bayes_sparse.inference.approximations import Exact, approximate
 from bayes_sparse.inference.evidence.ascent import Ascent, delete_useless
 from bayes_sparse.inference.evidence.exchanges import addition_gain, column_worth
 from bayes_sparse.inference.evidence.state import Objective
@@ -180,3 +182,88 @@ def test_an_amplitude_does_not_hide_the_signal():
     assert found["kept"].to_numpy()[:2].all()
     assert_allclose(found["A"], 3, rtol=0.1)
     assert float(found["objective"]) > float(other["objective"]) - 1e-3
+
+
+def test_no_other_start_is_tried_where_there_is_nothing_to_add():
+    """All columns have a precision of their own, as with ``hyper="declared"``: that none is free means nothing."""
+    rng = np.random.default_rng(2)
+    X, seen = rng.standard_normal((40, 3)), []
+    y = X @ [1.0, -1.0, 0.0] + 0.5 * rng.standard_normal(40)
+
+    def pointwise(eta, theta):
+        seen.append(theta[0])
+        sd, flat = np.exp(theta[0]), np.zeros(40)
+        r = (y - eta) / sd
+        return -0.5 * r**2 - theta[0] - 0.5 * np.log(2 * np.pi), r / sd, flat - sd**-2, flat
+
+    problem = replace(
+        known_noise(X, y, 1.0),
+        design=Design(np.empty((40, 0)), extra=X),
+        free=np.zeros(3, dtype=bool),
+        fixed_precision=np.ones(3),
+        pointwise=pointwise,
+        theta=np.zeros(1),
+        theta_bounds=np.array([[-3.0, 3.0]]),
+        normal=False,
+    )
+    state = Sequential(smoothness=0)(problem, approximate(problem, Objective(0.0)), silent).state
+    assert_allclose(state.theta, np.log(np.std(y - X @ state.mean, ddof=2.7)), atol=0.05)
+    assert 2.0 not in np.abs(seen)  # where another start would hold it
+
+
+def test_beside_more_columns_with_known_priors_than_rows_it_is_the_search_with_these_integrated_out():
+    """In whitened rows: the same terms, the same weights, the same evidence less that of the whitening."""
+    rng = np.random.default_rng(5)
+    n, M, effects, precision, sigma = 30, 6, 37, 4.0, 0.3
+    Phi, Z = rng.standard_normal((n, M)), rng.standard_normal((n, effects)) / np.sqrt(effects)
+    y = (
+        Phi @ np.array([1.0, 0, -0.8, 0, 0, 0])
+        + 0.5 * Z @ rng.standard_normal(effects)
+        + sigma * rng.standard_normal(n)
+    )
+    L = np.linalg.cholesky(sigma**2 * np.eye(n) + Z @ Z.T / precision)
+    beside = replace(
+        known_noise(Phi, y, sigma),
+        design=Design(Phi, extra=Z),
+        free=np.arange(M + effects) < M,
+        fixed_precision=lambda theta: np.full(effects, precision),
+    )
+    white = known_noise(np.linalg.solve(L, Phi), np.linalg.solve(L, y), 1.0)
+    ends = [Sequential()(problem, Exact(problem, Objective(1.0)), silent).state for problem in (beside, white)]
+    kept, found = (dict(zip(s.index[s.free].tolist(), s.mean[s.free], strict=True)) for s in ends)
+    assert set(kept) == set(found) >= {0, 2}
+    assert_allclose([kept[i] for i in found], list(found.values()), rtol=1e-4)  # to the search's tolerance
+    expected = ends[1].log_evidence - np.log(L.diagonal()).sum()
+    assert_allclose(ends[0].log_evidence, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("normal", [True, False])
+def test_effects_of_rows_are_noise_by_another_name(normal):
+    """One known effect per row beside the columns is the same model with more noise, and leaves room to add."""
+    rng = np.random.default_rng(5)
+    n, M, sigma, spread = 60, 10, 0.4, 0.3
+    X = rng.standard_normal((n, M))
+    y = X[:, 0] - X[:, 4] + sigma * rng.standard_normal(n) + spread * rng.standard_normal(n)
+
+    def pointwise(eta, theta):
+        r, flat = (y - eta) / sigma, np.zeros(n)
+        return -0.5 * r**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi), r / sigma, flat - sigma**-2, flat
+
+    effects = replace(
+        known_noise(X, y, sigma),
+        design=Design(X, extra=np.eye(n)),
+        free=np.arange(M + n) < M,
+        fixed_precision=np.full(n, spread**-2),
+        pointwise=pointwise,
+        normal=normal,
+    )
+    together = known_noise(X, y, np.hypot(sigma, spread))
+    one, other = (
+        Sequential(smoothness=1.0)(p, approximate(p, Objective(1.0)), silent).state for p in (effects, together)
+    )
+    found, truth = np.argsort(one.index[one.free]), np.argsort(other.index)
+    assert {0, 4} <= set(other.index.tolist())
+    assert_allclose(one.index[one.free][found], other.index[truth])
+    assert_allclose(one.alpha[one.free][found], other.alpha[truth], rtol=1e-4)
+    assert_allclose(one.mean[one.free][found], other.mean[truth], rtol=1e-6)
+    assert_allclose(one.objective, other.objective, rtol=1e-8)

@@ -34,7 +34,12 @@ def test_both_equal_numpys_inverse(n, k):
         assert_allclose(form.solve(v), Sigma @ v, rtol=1e-11, atol=1e-12)
         assert_allclose(form.solve(V), Sigma @ V, rtol=1e-11, atol=1e-12)
         assert_allclose(form.variance, Sigma.diagonal(), rtol=1e-11)
+        some = np.array([[0, k - 1], [k // 2, 0]] if k > 1 else [[0]])
+        expected = [Sigma[np.ix_(own, own)] for own in some]
+        assert_allclose(form.covariances(some), expected, rtol=1e-11, atol=1e-12)
         assert_allclose(form.factor @ form.factor.T, Sigma, rtol=1e-11, atol=1e-12)
+        assert_allclose(form.covariance, Sigma, rtol=1e-11, atol=1e-12)
+        assert_allclose(form.lower @ form.lower.T, P, rtol=1e-11, atol=1e-12)
         assert_allclose(form.smoothing, (Sigma @ H @ Sigma).diagonal(), rtol=1e-9, atol=1e-12)
     primal, dual = both(Phi, b, alpha)
     assert_allclose(primal.spread(v), primal.factor @ v, rtol=1e-11, atol=1e-12)

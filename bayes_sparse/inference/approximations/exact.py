@@ -25,7 +25,7 @@ from bayes_sparse.inference.evidence.state import (
 )
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual, Primal
-from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.problem import Problem, columns_counted
 
 __all__ = ["Exact"]
 
@@ -59,6 +59,7 @@ class Exact:
         self._moment = design.transposed_times(weighted)
         self._power = float(weighted @ self._t)
         self._known: dict[int, int] = {}
+        self._products: dict[bytes, FloatArray] = {}
         self._last: IntArray | None = None
         self._block: FloatArray = np.empty((0, 0))
         tall = design.width <= min(1000, design.n // 4)
@@ -81,7 +82,7 @@ class Exact:
         design, beta = self.problem.design, self._beta(theta)
         alpha = self.problem.precisions(index, alpha, theta)
         posterior: Primal | Dual
-        if len(index) > design.n:
+        if columns_counted(self.problem.free[index]) > design.n and alpha.all():
             b = np.full(design.n, beta) if self._weights is None else beta * self._weights
             posterior = Dual(design.columns(index), b, alpha)
             w, left = posterior.regression(np.sqrt(b) * self._t)
@@ -93,18 +94,18 @@ class Exact:
             posterior = Primal(beta * self._active(index), alpha)
             w = posterior.solve(beta * self._moment[index])
             rss = self._residual_power(index, w)
-        free = self.problem.free[index]
+        free, grouping = self.problem.free[index], self.problem.grouping
+        groups = None if grouping is None else grouping.label[index]
         log_likelihood = self._constant + 0.5 * (self.count * np.log(beta) - beta * rss)
         log_evidence = float(log_likelihood + log_prior(alpha, w) - 0.5 * posterior.log_determinant)
-        J = self.objective.value(log_evidence, posterior, free, theta)
-        return State(
-            index, alpha, free, theta, w, posterior, float(log_likelihood), log_evidence, J, residual_power=rss
-        )
+        J = self.objective.value(log_evidence, posterior, free, theta, groups)
+        L = float(log_likelihood)
+        return State(index, alpha, free, theta, w, posterior, L, log_evidence, J, residual_power=rss, groups=groups)
 
     def slope(self, state: State) -> FloatArray:
         """Gradient of the objective in (log alpha of free columns, log sigma)."""
         o = self.objective
-        slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor)[state.free]
+        slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor, o.inverse)[state.free]
         if not state.theta.size:
             return slope
         beta = self._beta(state.theta)
@@ -142,7 +143,7 @@ class Exact:
 
     def scores(self, state: State) -> Scores:
         """Sparsity and quality of every column."""
-        assert isinstance(state.posterior, Primal)
+        assert isinstance(state.posterior, Primal | Dual)
         beta = self._beta(state.theta)
         if self._sharp(beta) and len(state.index):
             return self._scores_by_rotation(state, beta)
@@ -152,6 +153,14 @@ class Exact:
         Q = beta * (self._moment - C @ state.mean)
         S[_LOST * full > S] = 0.0  # a column the active ones carry already, to all digits: it has nothing to add
         return Scores(S, Q, overlap)
+
+    def cross_products(self, state: State, columns: IntArray) -> FloatArray:
+        """``beta Phi' W Phi`` of some columns; the products are kept, for a group is asked for again and again."""
+        key = columns.tobytes()
+        if key not in self._products:
+            own = self.problem.design.columns(columns)
+            self._products[key] = own.T @ self._weigh(own)
+        return np.asarray(self._beta(state.theta) * self._products[key])
 
     def _by_rotation(self, index: IntArray, alpha: FloatArray, beta: float) -> tuple[Primal, FloatArray]:
         """Posterior and mode from the columns themselves: their cross-products would square the condition number."""
@@ -191,7 +200,9 @@ class Exact:
 
     def _with_hyper(self, curvature: FloatArray, state: State) -> FloatArray:
         o = self.objective
-        return curvature + np.diag(hyper_curvature(state, o.a, o.b, o.floor)) if o.a or o.b else curvature
+        return (
+            curvature + np.diag(hyper_curvature(state, o.a, o.b, o.floor, o.inverse)) if o.a or o.proper else curvature
+        )
 
     def _residual_power(self, index: IntArray, w: FloatArray) -> float:
         """Weighted residual sum of squares at w; directly from the residuals where the fit is nearly perfect."""

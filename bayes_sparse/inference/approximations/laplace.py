@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class LaplaceApproximation:
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem, ClassProblem or SeveralProblem
         The likelihood need not be log-concave: where it is not, Newton steps use its curvature cut off at zero, and
         the mode's own curvature is used as long as the posterior precision is positive definite there.
     objective : Objective
@@ -71,7 +72,19 @@ class LaplaceApproximation:
         return other
 
     def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
-        """Posterior, evidence and objective at given hyper-parameters, the mode searched from ``near``."""
+        """Posterior, evidence and objective at given hyper-parameters, the mode searched from ``near``.
+
+        Where there is no mode, because the likelihood is not finite there, the objective is minus infinity: a search
+        then takes a shorter step.
+        """
+        try:
+            return self._at(index, alpha, theta, near)
+        except np.linalg.LinAlgError:
+            if near is None:
+                raise
+            return replace(near, log_evidence=-np.inf, objective=-np.inf)
+
+    def _at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None) -> State:
         active = self._active(index)
         alpha = self.problem.precisions(index, alpha, theta)
         w, eta, terms, factor = self._mode(active, alpha, theta, self._start(active, index, theta, near))
@@ -85,9 +98,12 @@ class LaplaceApproximation:
             posterior = active.posterior(alpha, terms, None)
         log_likelihood = self._sum(terms[0])
         log_evidence = float(log_likelihood + log_prior(alpha, w) - 0.5 * posterior.log_determinant)
-        free = self.problem.free[index]
-        J = self.objective.value(log_evidence, posterior, free, theta)
-        return State(index, alpha, free, theta, w, posterior, log_likelihood, log_evidence, J, eta, terms)
+        free, grouping = self.problem.free[index], self.problem.grouping
+        groups = None if grouping is None else grouping.label[index]
+        J = self.objective.value(log_evidence, posterior, free, theta, groups)
+        return State(
+            index, alpha, free, theta, w, posterior, log_likelihood, log_evidence, J, eta, terms, groups=groups
+        )
 
     def slope(self, state: State) -> FloatArray:
         """Gradient of the objective in (log alpha of free columns, theta), following the mode.
@@ -97,13 +113,13 @@ class LaplaceApproximation:
         """
         assert state.terms is not None
         o, active = self.objective, self._active(state.index)
-        if isinstance(state.posterior, Dual) and not o.smoothness:
+        if isinstance(state.posterior, Dual) and self.problem.predictors == 1 and not o.smoothness:
             leverages = 0.5 * state.posterior.leverages
         else:
             leverages = active.leverages(self._sensitivity(state))
         # The objective falls by this much along each weight at the mode, through the curvature alone.
         fall = state.posterior.solve(active.turning(leverages, state.terms))
-        slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor) + state.alpha * state.mean * fall
+        slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor, o.inverse) + state.alpha * state.mean * fall
         return np.append(slope[state.free], self._theta_slope(state, leverages, fall, slope))
 
     def _sensitivity(self, state: State) -> Product:
@@ -138,9 +154,9 @@ class LaplaceApproximation:
         along = active.predictor(fall)
 
         def parts(theta: FloatArray) -> float:
-            value, first, second = problem.derivatives(eta, theta)[:3]
+            value, first, second = problem.derivatives(eta, theta, 2)[:3]
             precision = problem.precisions(state.index, state.alpha, theta)[fixed]
-            likelihood = value.sum() + leverages @ second - along @ first
+            likelihood = value.sum() + np.vdot(leverages, second) - np.vdot(along, first)
             return float(likelihood + by_prior @ np.log(precision)) + o.prior(theta)
 
         return np.array([_derivative(parts, theta, step) for step in _THETA_STEP * np.eye(theta.size)])
@@ -148,7 +164,7 @@ class LaplaceApproximation:
     def curvature(self, state: State) -> FloatArray:
         """Hessian of the objective with H held fixed; nuisance parameters by differences, one at a time."""
         o = self.objective
-        full = precision_curvature(state, o.smoothness) + np.diag(hyper_curvature(state, o.a, o.b, o.floor))
+        full = precision_curvature(state, o.smoothness) + np.diag(hyper_curvature(state, o.a, o.b, o.floor, o.inverse))
         inner = full[np.ix_(state.free, state.free)]
         outer = self._theta_difference(state)[1]
         k, m = len(inner), len(outer)
@@ -163,13 +179,25 @@ class LaplaceApproximation:
         return np.clip(first / np.maximum(np.abs(second), 1e-8), -1.0, 1.0)
 
     def scores(self, state: State) -> Scores:
-        """Sparsity and quality of every column, the curvature held at its value at the mode."""
-        assert isinstance(state.posterior, Primal)
+        """Sparsity and quality of every column, the curvature held at its value at the mode.
+
+        Where a signal is missing, that of several predictors may be no maximum along a column outside: what it is worth
+        is then told by its own curvature, and by trying it.
+        """
+        assert isinstance(state.posterior, Primal | Dual)
         assert state.terms is not None
         C, squares, Q = self._active(state.index).scan(state.terms)
         overlap = C @ state.posterior.covariance
         S = squares - np.einsum("ij,ij->i", overlap, C)
+        lost = S <= 0.0
+        lost[state.index] = False
+        S[lost] = squares[lost]
         return Scores(np.maximum(S, 0.0), Q, overlap)
+
+    def cross_products(self, state: State, columns: IntArray) -> FloatArray:
+        """With the curvature at the mode."""
+        assert state.terms is not None
+        return self.problem.active(columns).cross_products(state.terms)
 
     def _start(self, active: Active, index: IntArray, theta: FloatArray, near: State | None) -> Start:
         """Weights to search from, with their predictor and likelihood: those of a nearby state where they serve."""

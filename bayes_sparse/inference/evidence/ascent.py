@@ -10,10 +10,12 @@ import numpy as np
 from scipy.linalg import lapack
 
 from bayes_sparse.common.types import FloatArray, IntArray, Report
-from bayes_sparse.inference.evidence.exchanges import column_worth
+from bayes_sparse.inference.evidence.groups import put_useless, term_worth
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.classes import AnyProblem, ClassProblem
 from bayes_sparse.problem.design import weighted_sd
+from bayes_sparse.problem.groups import sums
+from bayes_sparse.problem.several_predictors import SeveralProblem
 
 __all__ = ["Ascent", "delete_phantoms", "delete_useless", "iterate", "noise_scale", "without"]
 
@@ -51,6 +53,8 @@ class Ascent:
             if self.prune:
                 state = delete_useless(self.approximation, state, refused)
             slope = self.approximation.slope(state)
+            if state.ties is not None:
+                slope = state.ties.by_group(slope)
             if not slope.size:
                 return state, True
             step = self._direction(state, slope)
@@ -63,8 +67,10 @@ class Ascent:
         return state, False
 
     def _direction(self, state: State, slope: FloatArray) -> FloatArray:
-        """Newton's step; along negative curvature a step of the same length uphill."""
+        """Newton's step, by group as the slope is; along negative curvature a step of the same length uphill."""
         hill = -self.approximation.curvature(state)
+        if state.ties is not None:
+            hill = state.ties.by_group(hill)
         stuck, last = self._at_bounds(state, slope)
         if len(stuck):
             slope[stuck] = 0.0
@@ -84,7 +90,8 @@ class Ascent:
         m, floor = state.theta.size, self.approximation.objective.floor
         stuck, last = np.empty(0, dtype=np.intp), np.empty(0)
         if floor:
-            above = np.log(state.alpha[state.free] / floor)
+            own = slice(None) if state.ties is None else state.ties.first
+            above = np.log(state.alpha[state.free][own] / floor)
             stuck = np.flatnonzero((slope[: len(above)] < 0) & (above < _AT_THE_FLOOR))
             last = -above[stuck]
         if m:
@@ -97,10 +104,11 @@ class Ascent:
 
     def _climb(self, state: State, slope: FloatArray, step: FloatArray) -> State | None:
         k = len(slope) - state.theta.size
+        by_column = step[:k] if state.ties is None else step[state.ties.place]
         scale, promise, floor = 1.0, float(slope @ step), self.approximation.objective.floor
         for _ in range(_HALVINGS):
             alpha = state.alpha.copy()
-            alpha[state.free] = np.maximum(alpha[state.free] * np.exp(scale * step[:k]), floor)
+            alpha[state.free] = np.maximum(alpha[state.free] * np.exp(scale * by_column), floor)
             theta = state.theta
             if theta.size:
                 theta = np.minimum(
@@ -114,7 +122,7 @@ class Ascent:
 
 
 def delete_useless(approximation: Approximation, state: State, refused: set[int] | None = None) -> State:
-    """Delete columns whose own best precision is infinite, as long as the objective does not fall.
+    """Delete columns whose own best precision is infinite, as long as the objective does not fall; groups as a whole.
 
     All of them at once if that works, the worst half of them if not, and so on down to one; a column that cannot
     go alone is added to ``refused`` and left.
@@ -124,6 +132,7 @@ def delete_useless(approximation: Approximation, state: State, refused: set[int]
         # q^2 <= (1 + 2c) s for the column left out, multiplied by Sigma_ii^2
         allowed = (1 + 2 * approximation.objective.smoothness) * state.gamma * state.variance
         excess = np.where(state.free, state.mean**2 - allowed, np.inf)
+        put_useless(excess, state, approximation.objective.smoothness, approximation.objective.floor)
         if refused:
             excess[np.isin(state.index, list(refused))] = np.inf
         useless = np.flatnonzero(excess <= 0)
@@ -150,8 +159,7 @@ def delete_phantoms(approximation: Approximation, state: State, least: float = _
     The objective may fall by as much for each.
     """
     while True:
-        worth = column_worth(state.alpha, *state.left_out(), approximation.objective.smoothness)
-        worth = np.where(state.free, worth, np.inf)
+        worth = np.where(state.free, term_worth(state, approximation.objective.smoothness), np.inf)
         if not len(worth) or worth.min() >= least:
             return state
         new = approximation.at(*without(state, np.array([worth.argmin()])), state.theta, state)
@@ -161,7 +169,9 @@ def delete_phantoms(approximation: Approximation, state: State, least: float = _
 
 
 def without(state: State, positions: IntArray) -> tuple[IntArray, FloatArray]:
-    """Index and precisions of a state with some positions left out."""
+    """Index and precisions of a state with some positions left out, and all that share their precisions."""
+    if state.groups is not None:
+        positions = np.flatnonzero(np.isin(state.groups, state.groups[positions]))
     return np.delete(state.index, positions), np.delete(state.alpha, positions)
 
 
@@ -192,7 +202,7 @@ def iterate(
     """
     index = np.arange(problem.design.width)
     start = approximation.at(index, approximation.objective.floor + _start(problem), problem.theta)
-    prune = prune and not approximation.objective.b
+    prune = prune and not approximation.objective.proper
 
     def repeated(state: State) -> Outcome:
         history, converged = [state.objective], False
@@ -210,7 +220,7 @@ def iterate(
 
     outcome = repeated(start)
     kept = outcome.state
-    if not approximation.objective.b:
+    if not approximation.objective.proper:
         state = delete_useless(approximation, kept)
         outcome = replace(outcome, state=state, history=[*outcome.history, state.objective])
         kept = delete_phantoms(approximation, state)
@@ -241,7 +251,11 @@ def noise_scale(
 
 def _start(problem: AnyProblem) -> FloatArray:
     """Precisions at which the columns together spread the predictor about as much as the targets ask for."""
-    mean_square = problem.design.squares(problem.weights) / problem.count
+    weights = problem.row_weights if isinstance(problem, SeveralProblem) else problem.weights
+    mean_square = problem.design.squares(weights) / problem.count
+    if problem.grouping is not None:
+        label = problem.grouping.label
+        mean_square = sums(mean_square, label) / sums(np.ones(len(label)), label)
     spread = weighted_sd(problem.y - problem.offset, problem.weights) ** 2 if problem.normal else problem.unit**2
     return np.asarray(np.maximum(mean_square, 1e-300) * problem.free.sum() / max(spread, 1e-300))
 
@@ -278,7 +292,7 @@ def _tell_apart(approximation: Approximation, state: State) -> State:
 
 
 def _drop_negligible(approximation: Approximation, state: State) -> State:
-    gone = np.flatnonzero(state.free & (state.gamma < _NEGLIGIBLE))
+    gone = np.flatnonzero(state.free & (state.summed(state.gamma) < _NEGLIGIBLE))
     if not len(gone):
         return state
     new = approximation.at(*without(state, gone), state.theta, state)

@@ -15,7 +15,7 @@ def dispersion(problem: AnyProblem, state: State) -> float:
     """Mean square of the likelihood's slopes along the predictor over its mean curvature: one where it is right.
 
     For counts that is the ratio of the variance to the mean. One, too, where nuisance parameters take up the scale, and
-    for several classes.
+    for several classes or predictors.
     """
     if not isinstance(problem, Problem) or state.terms is None or state.theta.size:
         return 1.0

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayes_sparse.common.types import BoolArray, FloatArray
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Scores, State
-from bayes_sparse.problem.gaussian import Primal
+from bayes_sparse.problem.gaussian import Dual, Primal
 
 __all__ = ["Exchange", "addition_gain", "column_worth", "exchanges", "largest"]
 
@@ -41,8 +41,9 @@ def addition_gain(S: FloatArray, Q: FloatArray, smoothness: float, floor: float 
 
 
 def column_worth(alpha: FloatArray | float, s: FloatArray, q: FloatArray, smoothness: float) -> FloatArray:
-    """What the objective would lose with a column of precision alpha taken out."""
-    return np.asarray(0.5 * (np.log(alpha / (alpha + s)) + (q**2 - 2 * smoothness * s) / (alpha + s)))
+    """What the objective would lose with a column of precision alpha taken out; no number under a flat prior."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(0.5 * (np.log(alpha / (alpha + s)) + (q**2 - 2 * smoothness * s) / (alpha + s)))
 
 
 def largest(gain: FloatArray, count: int) -> list[int]:
@@ -99,19 +100,20 @@ def exchanges(
     objective : Objective
         What is maximised.
     free : bool array (width,)
-        Columns whose precisions are estimated: others neither come nor go.
+        Columns whose precisions are estimated, each its own: others neither come nor go, and keep their precisions.
     within : float
         Nats: only exchanges that promise to lose less than this are climbed to the end.
     enough : float
         An exchange that gains this many nats with the other precisions as they are is the only one given, if there is
         one: a search that takes it has no use for the others.
     """
-    if not isinstance(state.posterior, Primal) or not state.free.any():
+    moved = state.free & free[state.index]
+    if not isinstance(state.posterior, Primal) or not moved.any():
         return []
     worth = column_worth(state.alpha, *state.left_out(), objective.smoothness)
     inside = ~free
     inside[state.index] = True
-    positions = np.flatnonzero(state.free)
+    positions = np.flatnonzero(moved)
     found = [Exchange(int(i), None, float(worth[i]), state.alpha) for i in positions]
     for some in np.array_split(positions, min(len(positions), 1 + len(positions) * len(free) // _TOGETHER)):
         S, Q = scores.without(state, some)
@@ -132,15 +134,15 @@ def exchanges(
         return found[:1]
     few = int(min(_MOST, _WORK / len(state.index) ** 3))
     near = [exchange for exchange in found[:few] if exchange.loss < within + _HOPE]
-    climbed = _climbed(state, scores, objective, near, within) if near else []
+    climbed = _climbed(state, scores, objective, moved, near, within) if near else []
     return sorted(climbed + found[len(near) :], key=lambda exchange: exchange.loss)
 
 
 def _climbed(
-    state: State, scores: Scores, objective: Objective, moves: list[Exchange], within: float
+    state: State, scores: Scores, objective: Objective, moved: BoolArray, moves: list[Exchange], within: float
 ) -> list[Exchange]:
     """The same with the losses after a climb in all precisions, on the quadratic at the mode."""
-    assert isinstance(state.posterior, Primal)
+    assert isinstance(state.posterior, Primal | Dual)
     P = state.posterior.lower @ state.posterior.lower.T
     position = np.array([move.position for move in moves])
     column = np.array([-1 if move.column is None else move.column for move in moves])
@@ -154,7 +156,7 @@ def _climbed(
     H[row, position], H[row, :, position], H[row, position, position] = cross, cross, square
     b[row, position] = moment
     alpha = np.array([*(move.alpha for move in moves), state.alpha])
-    J, step, promise = _look(H, b, alpha, state.free, objective)
+    J, step, promise = _look(H, b, alpha, state.free, moved, objective)
     now = J[-1]
     if not np.isfinite(now):  # the noise is so small that cross-products have no digits left
         return moves
@@ -162,7 +164,7 @@ def _climbed(
         on = np.flatnonzero(J + promise > now - within)  # the others will not come as near
         new = alpha[on] * np.exp(step[on])
         new[:, state.free] = np.maximum(new[:, state.free], objective.floor)
-        new_J, new_step, new_promise = _look(H[on], b[on], new, state.free, objective)
+        new_J, new_step, new_promise = _look(H[on], b[on], new, state.free, moved, objective)
         better = new_J > J[on]
         J[on], alpha[on] = np.where(better, new_J, J[on]), np.where(better[:, None], new, alpha[on])
         step[on] = np.where(better[:, None], new_step, step[on] / 4)
@@ -171,13 +173,14 @@ def _climbed(
 
 
 def _look(
-    H: FloatArray, b: FloatArray, alpha: FloatArray, free: BoolArray, objective: Objective
+    H: FloatArray, b: FloatArray, alpha: FloatArray, free: BoolArray, moved: BoolArray, objective: Objective
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Objective of many models of k columns each, up to what they share, and a Newton step in their log precisions.
 
     Also what the step promises to gain.
     """
     c, a, rate, floor, k = objective.smoothness, objective.a, objective.b, objective.floor, len(free)
+    inverse = objective.inverse
     diagonal = np.arange(k)
     P = H.copy()
     P[:, diagonal, diagonal] += alpha
@@ -188,6 +191,7 @@ def _look(
     with np.errstate(invalid="ignore", divide="ignore"):  # a precision at the floor has no place under a proper prior
         above = np.where(free, alpha - floor, alpha)
         own = 0.5 * np.log(alpha) - c * (1 - alpha * variance) + (a * np.log(above) if a else 0.0) - rate * above
+        own -= inverse / above if inverse else 0.0
         J = own[:, free].sum(axis=1) + 0.5 * (np.einsum("pi,pi->p", b, w) - log_determinant)
     lost = (sign <= 0) | ~np.isfinite(J)
     T = Sigma - (Sigma * (alpha * free)[:, None]) @ Sigma  # Sigma H Sigma, fixed columns having no price
@@ -195,11 +199,15 @@ def _look(
     slope = 0.5 * (1 - alpha * (variance + w**2)) + c * alpha * T_own - rate * alpha
     hill = -(alpha[:, :, None] * alpha[:, None]) * Sigma * (0.5 * Sigma + w[:, :, None] * w[:, None] - 2 * c * T)
     hill[:, diagonal, diagonal] += 0.5 * alpha * (variance + w**2) - c * alpha * T_own + rate * alpha
+    if inverse:
+        reciprocal = inverse / np.where(free, alpha, np.inf)
+        slope += reciprocal
+        hill[:, diagonal, diagonal] += reciprocal
     if a:
         share = np.where(free, np.maximum(above / alpha, 1e-9), 1.0)
         slope += a / share
         hill[:, diagonal, diagonal] += a * (1 - share) / share**2
-    held = ~free | ((alpha <= floor) & (slope < 0))  # a precision at the floor and pushed down stays there
+    held = ~moved | ((alpha <= floor) & (slope < 0))  # a precision at the floor and pushed down stays there
     slope[held] = 0.0
     hill *= ~held[:, :, None] & ~held[:, None]
     hill[:, diagonal, diagonal] += 1e-3 + held

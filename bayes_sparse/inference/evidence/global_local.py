@@ -18,6 +18,7 @@ from bayes_sparse.inference.evidence.state import Approximation, State
 __all__ = ["Scales"]
 
 _TAU = 3.0  # units of log tau, along which the objective curves more than along the others
+_OUT = 1e10  # minus the objective where there is none
 _FAR = 40.0  # bound of log u
 
 
@@ -56,7 +57,7 @@ class Scales:
 
         def negative(x: FloatArray) -> tuple[float, FloatArray]:
             value, slope = self(x / unit)
-            return -value, -slope / unit
+            return (-value, -slope / unit) if np.isfinite(value) else (_OUT, np.zeros(len(x)))
 
         options: Any = {"maxiter": steps, "ftol": tolerance / (1 + abs(self(start)[0])), "gtol": 1e-6, "maxcor": 20}
         end = minimize(negative, start * unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
@@ -68,8 +69,9 @@ class Scales:
         above = np.ones(len(self._index))
         above[self._own], above[self._shared] = np.exp(x[:k] - 2 * x[k]), np.exp(-2 * x[k])
         alpha = self.approximation.objective.floor + above
-        self._near = self.approximation.at(self._index, alpha, x[k + 1 :], self._near)
-        return self._near
+        state = self.approximation.at(self._index, alpha, x[k + 1 :], self._near)
+        self._near = state if np.isfinite(state.objective) else self._near
+        return state
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Objective and gradient."""

@@ -19,9 +19,8 @@ import numpy as np
 from bayes_sparse.inference.evidence.ascent import Ascent
 from bayes_sparse.inference.evidence.dispersion import dispersion
 from bayes_sparse.inference.evidence.state import Approximation, State
-from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.problem.classes import AnyProblem, ClassProblem
 from bayes_sparse.problem.gaussian import Primal
-from bayes_sparse.problem.problem import Problem
 
 __all__ = ["reestimate"]
 
@@ -35,7 +34,7 @@ def reestimate(problem: AnyProblem, approximation: Approximation, selected: Stat
 
     Parameters
     ----------
-    problem : Problem or ClassProblem
+    problem : Problem, ClassProblem or SeveralProblem
         What was fitted.
     approximation, selected : Approximation, State
         What was searched, at a price, and where the search ended.
@@ -58,6 +57,6 @@ def reestimate(problem: AnyProblem, approximation: Approximation, selected: Stat
 
 def _free_to_go(problem: AnyProblem, state: State) -> bool:
     """Whether the terms kept can do without the price."""
-    if not isinstance(problem, Problem) or not isinstance(state.posterior, Primal) or not state.free.any():
+    if isinstance(problem, ClassProblem) or not isinstance(state.posterior, Primal) or not state.free.any():
         return False  # several classes, more terms than rows, and nothing to estimate
-    return int(problem.free.sum()) <= problem.design.n and dispersion(problem, state) <= _SCATTERED
+    return int(problem.free.sum()) <= len(problem.y) and dispersion(problem, state) <= _SCATTERED

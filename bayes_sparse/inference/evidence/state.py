@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.gaussian import Dual, Primal, Woodbury
+from bayes_sparse.problem.groups import sums
 
 __all__ = [
     "Approximation",
@@ -20,6 +21,7 @@ __all__ = [
     "Posterior",
     "Scores",
     "State",
+    "Ties",
     "hyper_curvature",
     "log_prior",
     "precision_curvature",
@@ -36,13 +38,17 @@ class Objective:
     smoothness : float
         c, the cost of a degree of freedom in nats: of the gammas of free columns, whose precisions are estimated.
     a, b : float
-        Shape and rate of the Gamma prior on each free precision, on what it has above the floor.
+        Shape and rate of the Gamma prior on each free precision, on what it has above the floor; one per group, where
+        columns share their precision.
     log_prior : callable, optional
         Log-density of the nuisance parameters on the unconstrained scale.
     floor : float
         The least that a free precision may be: ``1/c^2`` under a slab of width c.
     tau0 : float
         Scale of the horseshoe's tau; 0 where precisions have no such prior. Only a method that knows tau can add it.
+    inverse : float
+        With it the prior on each free precision is ``alpha^(a - 1) exp(-b alpha - inverse / alpha)``: a Laplace weight
+        of scale one is Normal with ``a = -1, b = 0, inverse = 1/2`` (Andrews & Mallows 1974). Without a floor.
     """
 
     smoothness: float = 0.0
@@ -51,24 +57,46 @@ class Objective:
     log_prior: Callable[[FloatArray], float] | None = None
     floor: float = 0.0
     tau0: float = 0.0
+    inverse: float = 0.0
 
-    def value(self, log_evidence: float, posterior: Primal | Dual, free: NDArray[np.bool_], theta: FloatArray) -> float:
-        """J from its parts; ``free`` says which of the posterior's columns have their precision estimated."""
+    @property
+    def proper(self) -> bool:
+        """Whether a prior keeps every precision finite, so that nothing is pruned."""
+        return self.b > 0 or self.inverse > 0
+
+    def value(
+        self,
+        log_evidence: float,
+        posterior: Primal | Dual,
+        free: NDArray[np.bool_],
+        theta: FloatArray,
+        groups: IntArray | None = None,
+    ) -> float:
+        """J from its parts.
+
+        ``free`` says which of the posterior's columns have their precision estimated, ``groups`` which of them share
+        it, by labels.
+        """
         J, alpha = log_evidence, posterior.alpha
         if self.smoothness:
             J -= self.smoothness * float(np.maximum(1 - alpha[free] * posterior.variance[free], 0.0).sum())
-        if self.a or self.b:
+        if self.a or self.proper:
             above = np.maximum(alpha[free] - self.floor, 0.0)
             with np.errstate(divide="ignore"):  # at the floor itself a shape above zero leaves no density
-                J += float(np.sum(self.a * np.log(above) - self.b * above))
+                each = self.a * np.log(above) - self.b * above - (self.inverse / above if self.inverse else 0.0)
+            J += float(np.sum(each if groups is None else each * _portions(groups)[free]))
         return J + self.prior(theta)
 
     def fixed_point(self, alpha: FloatArray, top: FloatArray, bottom: FloatArray) -> FloatArray:
         """New precisions for a method whose own are ``top / bottom``.
 
         The hyper-prior speaks of ``alpha - floor``, which moves by its share of alpha: ``(share top + 2a) / (bottom +
-        2b)`` above the floor. Under the flat one the floor is a bound.
+        2b)`` above the floor, and with ``inverse`` the root of a quadratic. Under the flat one the floor is a bound.
         """
+        if self.inverse:
+            bend, slope = np.maximum(bottom + 2 * self.b, 1e-300), top + 2 * self.a
+            root = np.sqrt(slope**2 + 8 * self.inverse * bend)
+            return np.where(slope > 0, (slope + root) / (2 * bend), 4 * self.inverse / np.maximum(root - slope, 1e-300))
         if not (self.a or self.b):
             return np.maximum(np.maximum(top, 1e-300) / np.maximum(bottom, 1e-300), self.floor)
         share = 1 - self.floor / np.maximum(alpha, self.floor) if self.floor else 1.0
@@ -103,12 +131,14 @@ class State:
         Factorised ``H + A``.
     log_likelihood, log_evidence, objective : float
         At the mode; normalised; with penalty and hyper-priors.
-    eta : array (n,) or (n, classes), optional
+    eta : array (n,), (n, classes) or (predictors, n), optional
         Predictor at the mode (None where the approximation never needs it).
     terms : tuple of array, optional
         Weighted log-likelihood of each observation and its derivatives along the predictor, at the mode.
     residual_power : float
         Weighted residual sum of squares of a normal likelihood.
+    groups : int array (k,), optional
+        Label of the group that each active column shares its precision with; None where none do.
     """
 
     index: IntArray
@@ -123,6 +153,7 @@ class State:
     eta: FloatArray | None = None
     terms: tuple[FloatArray, ...] | None = None
     residual_power: float = np.nan
+    groups: IntArray | None = None
 
     @cached_property
     def variance(self) -> FloatArray:
@@ -152,9 +183,51 @@ class State:
         """How fast the degrees of freedom grow with the log of the likelihood's curvature: ``d DF / d log beta``."""
         return float(self.alpha[self.free] @ self.posterior.smoothing[self.free])
 
+    @cached_property
+    def ties(self) -> Ties | None:
+        """Which free columns share their precision; None where none do."""
+        return None if self.groups is None else Ties(self.groups[self.free], self.theta.size)
+
+    @cached_property
+    def portion(self) -> FloatArray | float:
+        """What each column has of its group's prior: one part of as many as there are columns."""
+        return 1.0 if self.groups is None else _portions(self.groups)
+
+    def summed(self, values: FloatArray) -> FloatArray:
+        """Sum over its group in the place of each column's value."""
+        return sums(values, self.groups)
+
     def left_out(self) -> tuple[FloatArray, FloatArray]:
         """Sparsity s and quality q of each active column, as if it were left out (Tipping & Faul 2003)."""
         return np.maximum(1 / self.variance - self.alpha, 0.0), self.mean / self.variance
+
+
+class Ties:
+    """From hyper-parameters by column to hyper-parameters by group, where columns share their precision.
+
+    Parameters
+    ----------
+    labels : int array (k,)
+        Group of each free column.
+    others : int
+        Nuisance parameters, which come after the precisions.
+    """
+
+    def __init__(self, labels: IntArray, others: int) -> None:
+        _, self.first, self.place = np.unique(labels, return_index=True, return_inverse=True)
+        g, k = len(self.first), len(labels)
+        self._sum = np.zeros((g + others, k + others))
+        self._sum[self.place, np.arange(k)] = 1.0
+        self._sum[np.arange(g, g + others), np.arange(k, k + others)] = 1.0
+
+    def by_group(self, derivatives: FloatArray) -> FloatArray:
+        """A gradient or a Hessian in the log precisions of groups: the sum over their columns."""
+        half = self._sum @ derivatives
+        return np.asarray(half if half.ndim == 1 else half @ self._sum.T)
+
+
+def _portions(groups: IntArray) -> FloatArray:
+    return 1 / sums(np.ones(len(groups)), groups)
 
 
 @dataclass(frozen=True)
@@ -209,6 +282,9 @@ class Approximation(Protocol):
     def scores(self, state: State) -> Scores:
         """Sparsity and quality of every column of the design, for the columns that are not active."""
 
+    def cross_products(self, state: State, columns: IntArray) -> FloatArray:
+        """``Phi' B Phi`` of some columns of the design, active or not: the likelihood's curvature along them."""
+
 
 def log_prior(alpha: FloatArray, w: FloatArray) -> float:
     """Log-density of the weights under their prior, times ``(2 pi)^(k/2)``, as it stands in a Laplace evidence.
@@ -222,12 +298,16 @@ def log_prior(alpha: FloatArray, w: FloatArray) -> float:
     return 0.5 * float(np.log(alpha[~flat]).sum() + flat.sum() * np.log(2 * np.pi)) - quadratic
 
 
-def precision_slope(state: State, smoothness: float, a: float, b: float, floor: float = 0.0) -> FloatArray:
+def precision_slope(
+    state: State, smoothness: float, a: float, b: float, floor: float = 0.0, inverse: float = 0.0
+) -> FloatArray:
     """DJ / d log alpha over the active columns, H held fixed; the price's part of the free ones alone."""
     alpha = state.alpha
-    slope = 0.5 * (1 - alpha * (state.variance + state.mean**2)) - b * alpha
+    slope = 0.5 * (1 - alpha * (state.variance + state.mean**2)) - b * alpha * state.portion
+    if inverse:
+        slope += _reciprocal(state, inverse) * state.portion
     if a:
-        slope += a / _share(state, floor)
+        slope += a / _share(state, floor) * state.portion
     if smoothness:
         slope += smoothness * state.freed
     return slope
@@ -239,18 +319,23 @@ def _share(state: State, floor: float) -> FloatArray:
         return np.where(state.free, np.maximum(1 - floor / state.alpha, 1e-300), 1.0)
 
 
-def hyper_curvature(state: State, a: float, b: float, floor: float = 0.0) -> FloatArray:
+def _reciprocal(state: State, inverse: float) -> FloatArray:
+    """``inverse / alpha`` of the precisions that are estimated: a fixed one may be zero."""
+    return np.where(state.free, inverse / np.where(state.free, state.alpha, 1.0), 0.0)
+
+
+def hyper_curvature(state: State, a: float, b: float, floor: float = 0.0, inverse: float = 0.0) -> FloatArray:
     """The part of the hyper-prior in d2J / d log alpha^2, a diagonal."""
-    curvature = -b * state.alpha
+    curvature = -b * state.alpha - _reciprocal(state, inverse)
     if a and floor:
         share = _share(state, floor)
         curvature -= a * (1 - share) / share**2
-    return np.asarray(curvature)
+    return np.asarray(curvature * state.portion)
 
 
 def precision_curvature(state: State, smoothness: float) -> FloatArray:
     """d2J / d log alpha^2 over the active columns, H held fixed, without the hyper-prior's part."""
-    assert isinstance(state.posterior, Primal)
+    assert isinstance(state.posterior, Primal | Dual)
     Sigma, alpha, w = state.posterior.covariance, state.alpha, state.mean
     outer = alpha[:, None] * alpha
     curvature = 0.5 * outer * Sigma * (Sigma + 2 * w[:, None] * w)

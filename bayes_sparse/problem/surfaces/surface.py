@@ -243,4 +243,4 @@ class _Look:
 
 def _with_design(problem: Problem, design: Design, k: int | None = None) -> Problem:
     d = int(problem.free.sum()) if k is None else k
-    return replace(problem, design=design, free=np.arange(design.width) < d)
+    return replace(problem, design=design, free=np.arange(design.width) < d, groups=None)

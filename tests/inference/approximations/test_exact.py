@@ -234,7 +234,7 @@ def test_a_known_noise_for_each_observation(M):
 
 
 @pytest.mark.parametrize("prior", [None, lambda theta: float(-0.5 * ((theta[0] - 0.2) / 0.4) ** 2)], ids=["", "prior"])
-@pytest.mark.parametrize("hyper", [(0.0, 0.0), (0.5, 0.3)])
+@pytest.mark.parametrize("hyper", [(0.0, 0.0, 0.0), (0.5, 0.3, 0.0), (-1.0, 0.0, 0.4)])
 @pytest.mark.parametrize("smoothness", [0.0, 1.3])
 @pytest.mark.parametrize("bias", [None, BIAS_PRECISION, 20.0], ids=["", "bias", "held"])
 def test_slope_and_curvature_are_those_of_the_objective(smoothness, hyper, prior, bias):
@@ -245,7 +245,7 @@ def test_slope_and_curvature_are_those_of_the_objective(smoothness, hyper, prior
     width = problem.design.width
     index, alpha = np.arange(width), precisions(width)
     alpha[~problem.free] = bias
-    exact = Exact(problem, Objective(smoothness, *hyper, prior))
+    exact = Exact(problem, Objective(smoothness, *hyper[:2], prior, inverse=hyper[2]))
     k = 5
 
     def state_at(x):

@@ -129,15 +129,17 @@ def test_the_slope_follows_the_mode(name, smoothness, hyper):
         assert laplace.theta_step(state)[0] * slope[-1] >= 0
 
 
-@pytest.mark.parametrize("smoothness", [0.0, 1.3])
+@pytest.mark.parametrize(
+    ("smoothness", "hyper"), [(0.0, (0.5, 0.3, 0.0)), (1.3, (0.5, 0.3, 0.0)), (1.3, (-1.0, 0.0, 0.4))]
+)
 @pytest.mark.parametrize("M", [4, 30])
 @pytest.mark.parametrize("name", ["bernoulli", "poisson", "negative_binomial"])
-def test_at_a_polished_mode_the_slope_is_exact_with_any_number_of_columns(name, M, smoothness):
+def test_at_a_polished_mode_the_slope_is_exact_with_any_number_of_columns(name, M, smoothness, hyper):
     problem = make(LIKELIHOODS[name], n=15, M=M, weights=np.random.default_rng(9).uniform(0.5, 2, 15))
     # A prior of the bias that depends on the nuisance parameter, as in a declared model.
     problem = replace(problem, fixed_precision=lambda theta: np.array([BIAS_PRECISION * np.exp(theta.sum())]))
     index, alpha, _ = everything(problem)
-    laplace = LaplaceApproximation(problem, Objective(smoothness, 0.5, 0.3)).polished()
+    laplace = LaplaceApproximation(problem, Objective(smoothness, *hyper[:2], inverse=hyper[2])).polished()
 
     def objective(x):
         return laplace.at(index, np.append(np.exp(x[:M]), 1.0), x[M:]).objective
@@ -270,3 +272,16 @@ def test_a_likelihood_that_is_not_log_concave_keeps_a_proper_posterior():
     _, first, _, _ = problem.pointwise(state.eta, problem.theta)
     gradient = Phi.T @ first - alpha * state.mean
     assert gradient @ state.posterior.solve(gradient) < 1e-9
+
+
+@pytest.mark.parametrize("kind", [Exact, LaplaceApproximation])
+def test_a_flat_prior_is_the_limit_of_wide_ones_with_any_number_of_columns(kind):
+    """The evidence is that of a prior of precision eps, without its normaliser, up to terms of the size of eps."""
+    problem, eps = make(normal(), n=12, M=30), 1e-9
+    index, alpha, _ = everything(problem)
+    flat, wide = (
+        kind(replace(problem, fixed_precision=np.array([p])), Objective()).at(index, alpha, problem.theta)
+        for p in (0.0, eps)
+    )
+    assert_allclose(flat.log_evidence, wide.log_evidence - 0.5 * np.log(eps / (2 * np.pi)), rtol=1e-6)
+    assert_allclose(flat.mean, wide.mean, rtol=1e-5, atol=1e-7)

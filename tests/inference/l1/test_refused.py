@@ -141,7 +141,7 @@ def declared(observe):
     with pm.Model(coords={"feature": list("abcd")}) as model:
         w = pm.Normal("w", 0.0, 1.0, dims="feature")
         observe(pm.Flat("b") + pm.math.dot(X, w))
-    return Declared(model, weights="w", prior="jeffreys")
+    return Declared(model, sparse="w", prior="jeffreys")
 
 
 def bernoulli(eta):

@@ -50,6 +50,8 @@ def test_the_same_as_dense(shape, weighted, order):
     # The difference of blocks multiplies rounding errors by (H / alpha)^2 or so.
     assert_allclose(rows.log_determinant, columns.log_determinant, rtol=1e-11, atol=1e-10)
     assert_allclose(rows.variance, columns.variance, rtol=1e-10)
+    some = np.array([[0, len(index) - 1], [1, 0]])
+    assert_allclose(rows.covariances(some), columns.covariances(some), rtol=1e-9, atol=1e-11)
     # A difference of nearly equal numbers in both.
     assert_allclose(rows.smoothing, columns.smoothing, rtol=1e-8, atol=1e-10 * columns.variance.max())
     for v in (rng.standard_normal(len(rows.alpha)), rng.standard_normal((len(rows.alpha), 3))):
