@@ -10,7 +10,7 @@ import pytest
 from pytensor.compile.mode import Mode
 
 import bayes_sparse as bs
-from bayes_sparse.inputs.pm_model import declared
+from bayes_sparse.inputs.pm_model import own_problem
 from bayes_sparse.inputs.prepare import prepare
 from tests.support import refused
 
@@ -116,7 +116,7 @@ def test_a_users_model_works_unchanged(name):
     for variable in nuisance:
         assert evidence[variable].item() > 0
         assert tree["posterior"][variable].shape == (2, 50)
-    assert {"w", "b", *nuisance} == set(tree["posterior"].data_vars)
+    assert {"alpha", "w", "b", *nuisance} == set(tree["posterior"].data_vars)
     assert tree["posterior"]["w"].dims == ("chain", "draw", "w_dim_0")
     assert tree["log_likelihood"]["y"].shape == (2, 50, N)
     prediction = bs.predict(tree, model=model)
@@ -133,7 +133,7 @@ def test_names_dims_and_coords_survive(data):
     tree = bs.fit(model, **SMALL)
     assert tree["evidence"]["basis"].to_numpy().tolist() == FEATURES
     assert tree["posterior"]["w"].dims == ("chain", "draw", "feature")
-    assert set(tree["posterior"]["feature"].to_numpy()) <= set(FEATURES)
+    assert tree["posterior"]["feature"].to_numpy().tolist() == FEATURES
     assert tree["log_likelihood"]["y"].dims == ("chain", "draw", "row")
     np.testing.assert_array_equal(tree["observed_data"]["row"], ROWS)
     assert set(bs.relevance(tree).index) == set(FEATURES)
@@ -286,19 +286,20 @@ def test_a_constant_prior_sd_can_be_named():
             pm.Bernoulli("y", logit_p=X @ w + b, observed=BINARY)
         return model
 
-    with pytest.raises(ValueError, match=r"No sparse prior was found.*'w'.*Declared\(model, weights=\"w\"\)"):
+    with pytest.raises(ValueError, match=r"No sparse prior was found.*'w', 'b'.*fit\(model, sparse=\['w'\]\)"):
         bs.fit(constant())
-    named = bs.fit(bs.models.Declared(constant(), weights="w"), draws=0)
-    same_fit(named, bs.fit(logistic(), draws=0))
-    with pytest.raises(ValueError, match=r"weights='b' does not name a vector.*'w'"):
-        bs.fit(bs.models.Declared(constant(), weights="b"))
+    for named in (bs.models.Declared(constant(), sparse="w"), bs.models.Declared(constant(), sparse=["w"])):
+        same_fit(bs.fit(named, draws=0), bs.fit(logistic(), draws=0))
+    same_fit(bs.fit(constant(), sparse="w", draws=0), bs.fit(logistic(), draws=0))
+    with pytest.raises(ValueError, match=r"sparse='v' does not name a variable.* are 'w', 'b'"):
+        bs.fit(constant(), sparse="v")
 
 
 def test_what_replaces_the_declared_prior_is_said_once(messages):
-    declared._say_once.cache_clear()
+    own_problem._say_once.cache_clear()
     bs.fit(logistic(), draws=0)
     bs.fit(logistic(), hyper=(0.5, 0.01), draws=0)
-    bs.fit(bs.models.Declared(logistic(), weights="w"), draws=0)
+    bs.fit(bs.models.Declared(logistic(), sparse="w"), draws=0)
     assert len(messages) == 2
     assert "prior precisions of w under a flat prior; the prior declared on alpha is for NUTS" in messages[0]
     assert "Gamma(0.5, 0.01)" in messages[1]
@@ -309,6 +310,33 @@ def test_observation_weights_of_a_users_model():
     rows = np.repeat(np.arange(N), repeats)
     weighted = bs.fit(logistic(), weights=repeats, smoothness=1.0, draws=0)
     same_fit(weighted, bs.fit(logistic(X=X[rows], y=BINARY[rows]), smoothness=1.0, draws=0), rtol=1e-5)
+
+
+SPREAD_REAL = ETA + np.exp(0.8 * X[:, 1]) * np.random.default_rng(6).standard_normal(N)
+
+
+def two_predictors(X=X, y=SPREAD_REAL):
+    with pm.Model() as model:
+        left, right = (pm.Normal(n, 0.0, pm.HalfNormal(f"s_{n}", 1.0, shape=P), shape=P) for n in ("left", "right"))
+        pm.Normal("y", X @ left, pm.math.exp(X @ right), observed=y)
+    return model
+
+
+def test_observation_weights_along_two_predictors():
+    repeats = np.arange(N) % 3 + 1
+    rows = np.repeat(np.arange(N), repeats)
+    weighted = bs.fit(two_predictors(), weights=repeats, method="mackay", smoothness=1.0, draws=0)
+    same_fit(
+        weighted,
+        bs.fit(two_predictors(X[rows], SPREAD_REAL[rows]), method="mackay", smoothness=1.0, draws=0),
+        rtol=1e-5,
+    )
+
+
+def test_predictions_along_two_predictors_need_draws():
+    model = two_predictors()
+    with pytest.raises(ValueError, match="several predictors average over draws: fit with draws > 0"):
+        bs.predict(bs.fit(model, draws=0), model=model)
 
 
 @pytest.mark.parametrize(

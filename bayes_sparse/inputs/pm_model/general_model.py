@@ -13,19 +13,18 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.pm_model.flat import FlatLikelihood
+from bayes_sparse.inputs.pm_model.forecast import GeneralForecast
 from bayes_sparse.inputs.pm_model.graph import Var, check_weights, number_of, only_observed, reached
-from bayes_sparse.inputs.pm_model.linear_model import GeneralForecast
-from bayes_sparse.inputs.pm_model.sparse_prior import PowerLaw, law_finder, named_or_own
+from bayes_sparse.inputs.pm_model.latents import plain_latents
+from bayes_sparse.inputs.pm_model.roles import NOTHING_ASKED, Asked, Role, blocks_of, hyper_values, roles_of
 from bayes_sparse.inputs.pm_model.variables import (
     Nuisance,
-    blocks_of,
     coords_of,
     dims_of,
     family_of,
     fixed_precision,
     in_order,
     parameters,
-    prior_sd,
 )
 from bayes_sparse.problem.labelled import WeightBlock
 from bayes_sparse.problem.surfaces.general import GeneralSurface
@@ -85,16 +84,15 @@ class General:
     log_prior: Callable[[FloatArray], float] | None
     unpack: Callable[[FloatArray], dict[str, NDArray[Any]]]
     forecast: GeneralForecast
-    _laws: dict[str, Callable[[], PowerLaw | None]]
+    roles: tuple[Role, ...]
 
     def hyper(self, name: str, precision: FloatArray) -> dict[str, FloatArray] | None:
         """Values of the variable behind a sparse prior that give the named weights these precisions, if they exist."""
-        law = self._laws[name]()
-        return None if law is None else {law.hyper: law.invert(np.asarray(precision, dtype=float))}
+        return hyper_values(self.roles, name, precision) or None
 
 
 def read_general(
-    model: pm.Model, weights: str | tuple[str, ...] | None = None, *, observation_weights: FloatArray | None = None
+    model: pm.Model, asked: Asked = NOTHING_ASKED, *, observation_weights: FloatArray | None = None
 ) -> General:
     """Read a model with a sparse Gaussian prior and any likelihood that can be differentiated twice.
 
@@ -102,9 +100,8 @@ def read_general(
     ----------
     model : pm.Model
         The user's own model: a small network, a softmax, two predictors.
-    weights : str or tuple of str, optional
-        Names of variables with a Normal prior that are sparse whatever sd they declare. Those whose prior sd depends
-        on a variable of their own shape are always sparse.
+    asked : Asked
+        What its user says is sparse. By default every Normal variable whose prior sd varies with its elements.
     observation_weights : array (n,), optional
         One for every row of the observations: a weight of 2 counts a row twice.
 
@@ -120,22 +117,25 @@ def read_general(
     """
     observed = only_observed(model)
     y = number_of(model.rvs_to_values[observed])
-    rvs = set(model.free_RVs)
-    near = reached(parameters(observed), rvs)
-    named = (weights,) if isinstance(weights, str) else weights or ()
-    sparse, gaussian = named_or_own(model, named, near)
-    fixed, others = _fixed_and_nuisance(model, sparse, gaussian, near)
-    nuisance = Nuisance(model, others)
-
-    latents = sparse + fixed
-    blocks = dict(zip(latents, blocks_of(model, latents), strict=True))
-    shapes = {rv: block.shape for rv, block in blocks.items()}
+    near = reached(parameters(observed), set(model.free_RVs))
+    roles = roles_of(model, plain_latents(model, near, asked.named), set(), asked)
+    others = _nuisance(model, roles, near)
+    roles = [role for role in roles if role.latent.rv not in others]
+    if not any(role.free for role in roles):
+        names = ", ".join(repr(role.latent.name) for role in roles) or "none"
+        raise ValueError(
+            "A one-step method needs variables with a precision for each weight: name them by sparse=[...]; those with "
+            f"a Normal prior are {names}."
+        )
+    nuisance = Nuisance(model, in_order(others, model))
+    sparse, fixed = [r for r in roles if r.free], [r for r in roles if not r.free]
+    blocks = dict(zip((role.latent.rv for role in sparse + fixed), blocks_of(sparse + fixed), strict=True))
     checked = check_weights(observation_weights, y.shape[0] if y.ndim else 1)
     likelihood = _likelihood(model, observed, blocks, nuisance, checked)
-    precision = fixed_precision(fixed, shapes, nuisance)
+    precision = fixed_precision([r.latent.sd for r in fixed], [r.latent.shape for r in fixed], nuisance)
     surface = GeneralSurface(
-        d=sum(blocks[rv].mean.size for rv in sparse),
-        q=sum(blocks[rv].mean.size for rv in fixed),
+        d=sum(role.latent.size for role in sparse),
+        q=sum(role.latent.size for role in fixed),
         n=likelihood.n,
         slope=likelihood.slope,
         bend=likelihood.bend,
@@ -148,13 +148,12 @@ def read_general(
         classes=family_of(observed) in ("bernoulli", "categorical") and np.unique(y).size > 1,
         weights=checked,
     )
-    hypers = {rv: in_order(reached([prior_sd(rv)], rvs), model) for rv in sparse}
     return General(
         surface=surface,
-        sparse=tuple(blocks[rv] for rv in sparse),
-        fixed=tuple(blocks[rv] for rv in fixed),
+        sparse=tuple(blocks[role.latent.rv] for role in sparse),
+        fixed=tuple(blocks[role.latent.rv] for role in fixed),
         fixed_precision=precision,
-        precision={rv.name: tuple(h.name for h in hypers[rv]) for rv in sparse},
+        precision={role.latent.name: tuple(rv.name for rv in role.scales.hypers) for role in sparse},
         observed=observed.name,
         obs_dims=dims_of(model, observed),
         obs_coords=coords_of(model, observed),
@@ -166,7 +165,7 @@ def read_general(
         log_prior=nuisance.log_prior if nuisance.rvs else None,
         unpack=nuisance.unpack,
         forecast=GeneralForecast(observed, in_order(near, model)),
-        _laws={rv.name: law_finder(prior_sd(rv), hypers[rv], shapes[rv]) for rv in sparse},
+        roles=tuple(sparse + fixed),
     )
 
 
@@ -186,27 +185,25 @@ def _likelihood(
     return known[key]
 
 
-def _fixed_and_nuisance(
-    model: pm.Model, sparse: list[Var], gaussian: set[Var], near: set[Var]
-) -> tuple[list[Var], list[Var]]:
-    """Share out what is not sparse: Gaussian weights, and all else that the likelihood or a prior depends on.
+def _nuisance(model: pm.Model, roles: list[Role], near: set[Var]) -> set[Var]:
+    """All that the likelihood or a prior depends on and that is no weight.
 
     A Gaussian variable on which another prior depends is a nuisance, or that prior would change with the weights.
     """
-    rvs, weights = set(model.free_RVs), set(sparse)
-    fixed = gaussian - weights
+    rvs, weights = set(model.free_RVs), {role.latent.rv for role in roles if role.free}
     found: set[Var] = set()
-    queue = (near - gaussian) | reached([prior_sd(rv) for rv in fixed], rvs)
+    queue = near - {role.latent.rv for role in roles}
+    queue |= reached([role.latent.sd for role in roles if not role.free], rvs)
     while queue:
         rv = queue.pop()
         if rv in weights:
             raise ValueError(
-                f"The weights {rv.name!r} reach the likelihood through another variable's prior as well; evidence "
-                "methods need them in the likelihood alone."
+                f"The weights {rv.name!r} reach the likelihood through another variable's prior as well, and evidence "
+                "methods need them in the likelihood alone; method='nuts' samples the model as it stands."
             )
         found.add(rv)
         queue |= reached(parameters(rv), rvs) - found
-    return in_order(fixed - found, model), in_order(found, model)
+    return found
 
 
 def _begin(blocks: list[WeightBlock], sparse: int) -> FloatArray:

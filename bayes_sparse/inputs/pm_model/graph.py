@@ -9,6 +9,7 @@ import numpy as np
 import pymc as pm
 from numpy.typing import NDArray
 from pymc.distributions.distribution import SymbolicRandomVariable
+from pymc.logprob.utils import CheckParameterValue
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.maker import function as pytensor_function
 from pytensor.compile.mode import Mode
@@ -19,6 +20,8 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scalar import basic as scalar
+from pytensor.sparse.math import Dot as SparseDot
+from pytensor.sparse.math import StructuredDot, TrueDot
 from pytensor.tensor.basic import Alloc, ExtractDiag, Join, MakeVector
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
@@ -33,23 +36,30 @@ from pytensor.tensor.type import TensorType
 from bayes_sparse.common.types import FloatArray
 
 __all__ = [
+    "LINEAR",
+    "REWRITTEN",
     "Var",
+    "check_continuous",
     "check_weights",
     "classify",
     "is_literal",
     "is_number",
     "number_of",
-    "observed_variable",
     "only_observed",
     "reached",
     "replaced",
     "small_function",
+    "sparse_value",
     "structure_of",
+    "substituted",
+    "unchecked",
     "unfolded",
     "value_of",
 ]
 
 type Var = Any  # a PyTensor variable; its annotations know neither ndim nor dtype
+
+LINEAR = ("affine", "scaled")  # kinds of nodes that are linear in the Gaussian variables
 
 
 def reached(outputs: Iterable[Var], blockers: set[Var]) -> set[Var]:
@@ -76,6 +86,19 @@ def replaced(outputs: Sequence[Var], replacements: Mapping[Var, Var]) -> list[Va
     return [replacements[v] if v in replacements else next(copies) for v in outputs]
 
 
+def substituted(outputs: Sequence[Var], replacements: Mapping[Var, Var], rvs: Iterable[Var]) -> list[Var]:
+    """The outputs with variables replaced; what does not depend on these stays as it is, free variables above all."""
+    new = dict(replacements)
+    for node in toposort(outputs, blockers=[*rvs, *replacements]):
+        inputs = [new.get(i, i) for i in node.inputs]
+        if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
+            made = node.clone_with_new_inputs(inputs, strict=False).outputs
+            for old, fresh in zip(node.outputs, made, strict=True):
+                fresh.name = old.name
+                new[old] = fresh
+    return [new.get(v, v) for v in outputs]
+
+
 def unfolded(outputs: Sequence[Var]) -> list[Var]:
     """Copy the outputs with operations made of others, a softmax for one, replaced by what they are made of."""
     new: dict[Var, Var] = {}
@@ -88,6 +111,25 @@ def unfolded(outputs: Sequence[Var]) -> list[Var]:
         elif inputs != node.inputs:
             new.update(zip(node.outputs, node.clone_with_new_inputs(inputs, strict=False).outputs, strict=True))
     return [new.get(v, v) for v in outputs]
+
+
+def unchecked(density: Var, rvs: Iterable[Var]) -> Var:
+    """A log-density without PyMC's checks of its parameters, with operations made of others unfolded.
+
+    Nothing that does not contain such an operation is copied: nodes stay what they are.
+    """
+    new: dict[Var, Var] = {}
+    for node in toposort([density], blockers=list(rvs)):
+        inputs = [new.get(i, i) for i in node.inputs]
+        if isinstance(node.op, CheckParameterValue):
+            new[node.outputs[0]] = inputs[0]
+        elif isinstance(node.op, OpFromGraph) and not isinstance(node.op, SymbolicRandomVariable):
+            inside = node.op.fgraph.unfreeze()
+            made = replaced(unfolded(inside.outputs), dict(zip(inside.inputs, inputs, strict=True)))
+            new.update(zip(node.outputs, made, strict=True))
+        elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
+            new.update(zip(node.outputs, node.clone_with_new_inputs(inputs, strict=False).outputs, strict=True))
+    return new.get(density, density)
 
 
 def is_literal(variable: Var) -> bool:
@@ -103,8 +145,12 @@ def is_number(variable: Var) -> bool:
 
 
 def classify(outputs: Sequence[Var], rvs: set[Var], gaussian: set[Var]) -> dict[Var, str]:
-    """Label every node down to the free variables: constant, nuisance, affine or other."""
-    return _label(outputs, {rv: "affine" if rv in gaussian else "nuisance" for rv in rvs})
+    """Label every node down to the free variables.
+
+    "constant", "nuisance", "affine" in the Gaussian variables with known coefficients, "scaled" for affine ones whose
+    coefficients or offset depend on nuisance variables, or "other".
+    """
+    return _label(outputs, dict.fromkeys(rvs, "nuisance") | dict.fromkeys(gaussian, "affine"))
 
 
 def _label(outputs: Sequence[Var], kinds: dict[Var, str]) -> dict[Var, str]:
@@ -119,11 +165,12 @@ def _kind(node: Any, kinds: list[str]) -> str:
         return "constant"
     if "other" in kinds:
         return "other"
-    if "affine" not in kinds:
+    moves = [kind in LINEAR for kind in kinds]
+    if not any(moves):
         return "nuisance" if "nuisance" in kinds else "constant"
-    if "nuisance" in kinds:
+    if not _keeps_affine(node.op, moves):
         return "other"
-    return "affine" if _keeps_affine(node.op, [kind == "affine" for kind in kinds]) else "other"
+    return "affine" if set(kinds) <= {"affine", "constant"} else "scaled"
 
 
 def _keeps_affine(op: Any, moves: list[bool]) -> bool:
@@ -133,7 +180,7 @@ def _keeps_affine(op: Any, moves: list[bool]) -> bool:
             return True
         case Elemwise(scalar_op=scalar.Cast() as cast):
             return bool(cast.o_type.dtype.startswith("float"))
-        case Elemwise(scalar_op=scalar.Mul()) | Dot():
+        case Elemwise(scalar_op=scalar.Mul()) | Dot() | StructuredDot() | SparseDot() | TrueDot():
             return sum(moves) == 1
         case Elemwise(scalar_op=scalar.TrueDiv()):
             return not moves[1]
@@ -214,7 +261,7 @@ def _literal(variable: Var) -> Hashable:
 
 
 _PLAIN = Mode(linker="py", optimizer="None")
-_REWRITTEN = Mode(
+REWRITTEN = Mode(
     linker="py", optimizer=RewriteDatabaseQuery(include=["fast_run"], exclude=["fusion", "BlasOpt", "cxx_only"])
 )
 
@@ -239,6 +286,14 @@ def value_of(variable: Var) -> NDArray[Any]:
     return np.asarray(small_function([], [variable])()[0])
 
 
+def sparse_value(variable: Var) -> Any:
+    """A sparse matrix that depends on no random variable."""
+    if isinstance(variable, Constant):
+        return variable.data
+    held: Var = variable
+    return held.get_value(borrow=True) if isinstance(variable, SharedVariable) else small_function([], [variable])()[0]
+
+
 def number_of(variable: Var) -> FloatArray:
     """Value in double precision: PyTensor stores 3.0 in single, and 1 / 3 must not be."""
     return np.asarray(value_of(variable), dtype=float)
@@ -247,43 +302,51 @@ def number_of(variable: Var) -> FloatArray:
 def small_function(inputs: Sequence[Var], outputs: Sequence[Var], rewrite: bool = False) -> Callable[..., list[Any]]:
     """Make a Python function of a small graph, rewritten first on request or where an operation must be unfolded."""
     rewrite = rewrite or any(isinstance(node.op, OpFromGraph) for node in toposort(outputs))
-    mode = _REWRITTEN if rewrite else _PLAIN
+    mode = REWRITTEN if rewrite else _PLAIN
     compiled: Any = pytensor_function(list(inputs), list(outputs), mode=mode, on_unused_input="ignore")
     return lambda *values: list(compiled(*values))
 
 
+def check_continuous(model: pm.Model) -> None:
+    """Refuse what no evidence method can see: discrete latent variables, and batches of rows."""
+    for rv in model.free_RVs:
+        if rv.dtype.startswith(("int", "uint", "bool")) and not rv.name.endswith("_unobserved"):
+            raise ValueError(
+                f"The variable {rv.name!r} is discrete, and evidence methods need continuous ones: sum it out of the "
+                "likelihood (pm.Mixture does), observe it, or give each weight a scale where it switches weights off."
+            )
+    for rv in (*model.free_RVs, *model.observed_RVs):
+        if not isinstance(rv.type, TensorType):
+            raise ValueError(
+                f"The variable {rv.name!r} is of pymc.dims, whose graphs are not read yet; declare the model with the "
+                "distributions of pymc and dims=..., or use method='nuts'."
+            )
+    for rv in model.observed_RVs:
+        if "minibatch" in type(rv.owner.op).__name__.lower():
+            raise ValueError(
+                f"The observed variable {rv.name!r} sees a pm.Minibatch at a time, and an evidence method needs all "
+                "rows at once: give the model the whole arrays and leave out total_size."
+            )
+
+
 def only_observed(model: pm.Model) -> Var:
-    """Find the one observed variable, after refusing what an evidence method cannot see."""
+    """Find the one observed variable, after refusing what a one-step method cannot see."""
+    check_continuous(model)
     if model.potentials:
         raise ValueError(
-            f"The model has a pm.Potential, {model.potentials[0].name!r}, which is not tied to observations; "
-            'write a likelihood of your own as pm.CustomDist("y", eta, ..., logp=f, observed=y).'
+            f"The model has a pm.Potential, {model.potentials[0].name!r}, which one-step methods do not see: leave it "
+            "out, or leave out `method`."
         )
     if len(model.observed_RVs) != 1:
         names = ", ".join(repr(rv.name) for rv in model.observed_RVs) or "none"
-        raise ValueError(f"The model must have exactly one observed variable; it has {names}.")
+        raise ValueError(
+            f"One-step methods take a model with exactly one observed variable; it has {names}: leave out `method`, or "
+            "fit one at a time."
+        )
     observed = model.observed_RVs[0]
     if f"{observed.name.removesuffix('_observed')}_unobserved" in model.named_vars:
         name = observed.name.removesuffix("_observed")
         raise ValueError(f"The observed variable {name!r} has missing values; leave those rows out of the model.")
-    for rv in model.free_RVs:
-        if rv.dtype.startswith(("int", "uint", "bool")):
-            raise ValueError(
-                f"The variable {rv.name!r} is discrete; evidence methods need continuous latent variables, "
-                "so sum it out of the likelihood (a mixture) or observe it."
-            )
-    return observed
-
-
-def observed_variable(model: pm.Model) -> Var:
-    """Find the one observed variable and make sure that it has one number an observation."""
-    observed = only_observed(model)
-    op = observed.owner.op
-    if not isinstance(op, RandomVariable | SymbolicRandomVariable) or op.ndim_supp != 0:
-        raise ValueError(
-            f"The observed variable {observed.name!r} is not a distribution of one number an observation; "
-            "use a univariate one."
-        )
     return observed
 
 

@@ -12,12 +12,12 @@ import pytensor.tensor as pt
 from pymc.distributions.continuous import HalfCauchyRV
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.pm_model.graph import Var, number_of, observed_variable, reached, replaced, small_function
-from bayes_sparse.inputs.pm_model.sparse_prior import sparse_variables
-from bayes_sparse.inputs.pm_model.variables import in_order, parameters, prior_sd, shape_of
+from bayes_sparse.inputs.pm_model.graph import Var, number_of, reached, replaced, small_function
+from bayes_sparse.inputs.pm_model.roles import Role
+from bayes_sparse.inputs.pm_model.variables import in_order, parameters
 from bayes_sparse.problem.best_tau import best_tau
 
-__all__ = ["DeclaredHorseshoe", "declares_horseshoe", "find_horseshoe"]
+__all__ = ["DeclaredHorseshoe", "find_horseshoe"]
 
 _FAR = 1e4  # of tau lambda: at one over it the half-Cauchy scales alone make the sd, at it the slab does
 _NO_SLAB = 1e-9  # of a precision far out: what rounding leaves where there is no slab
@@ -54,27 +54,27 @@ class DeclaredHorseshoe:
         return {self.tau: np.asarray(own_tau), self.local: np.asarray(own_local), **self.held}
 
 
-def declares_horseshoe(model: pm.Model, weights: str | None) -> bool:
-    """Whether the one sparse variable of a model has such a prior."""
-    try:
-        near = reached(parameters(observed_variable(model)), set(model.free_RVs))
-        [weights] = [rv.name for rv in sparse_variables(model, weights, near)[0]]
-        return find_horseshoe(model, weights).tau0 > 0
-    except ValueError:  # several sparse variables are one too
-        return False
+def find_horseshoe(model: pm.Model, role: Role, nuisance: Sequence[str]) -> DeclaredHorseshoe:
+    """The horseshoe behind the prior sd of some weights.
 
-
-def find_horseshoe(model: pm.Model, weights: str) -> DeclaredHorseshoe:
-    """The horseshoe behind the prior sd of the named weights.
+    Parameters
+    ----------
+    model : pm.Model
+        The user's.
+    role : Role
+        The weights.
+    nuisance : list of str
+        Variables with a part in the likelihood other than behind weights.
 
     Raises
     ------
     ValueError
         If there is none; the sentence says why.
     """
-    w, rvs = model[weights], set(model.free_RVs)
-    shape, sd = shape_of(model, w), prior_sd(w)
-    own_shape = [rv for rv in in_order(reached([sd], rvs), model) if shape_of(model, rv) == shape]
+    rvs, weights, shape, sd = set(model.free_RVs), role.latent.name, role.latent.shape, role.latent.sd
+    if role.latent.heavy:
+        raise _refusal(weights, "it is no Normal prior")
+    own_shape = [rv for rv in in_order(reached([sd], rvs), model) if role.latent.size == role.scales.start[rv].size > 1]
     if len(own_shape) != 1 or not np.prod(shape):
         raise _refusal(weights, "it needs exactly one scale a weight")
     local = own_shape[0]
@@ -89,7 +89,7 @@ def find_horseshoe(model: pm.Model, weights: str) -> DeclaredHorseshoe:
         own = _in_units_of_their_scales(sd, tau, local, held)
         form = _form(own, shape)
         if form is not None:
-            _check_their_own(model, w, tau, local, others)
+            _check_their_own(model, role, tau, local, others, nuisance)
             named = {str(rv.name): value for rv, value in held.items()}
             return DeclaredHorseshoe(form[0] ** -0.5, form[1], named, tau.name, local.name, own)
     if shared and not taus:
@@ -125,13 +125,20 @@ def _medians(weights: str, variables: Sequence[Var]) -> dict[Var, FloatArray]:
         raise _refusal(weights, f"PyMC knows no median of {names}") from None
 
 
-def _check_their_own(model: pm.Model, w: Var, tau: Var, local: Var, held: set[Var]) -> None:
+def _check_their_own(
+    model: pm.Model, role: Role, tau: Var, local: Var, held: set[Var], nuisance: Sequence[str]
+) -> None:
     """Refuse scales and slabs that have a part elsewhere too, such as a noise in the scale of tau."""
-    rvs, theirs = set(model.free_RVs), {tau, local, *held}
-    for rv in model.basic_RVs:
-        known = theirs if rv is w else {tau} if rv is local else set()
-        for other in in_order((reached(parameters(rv), rvs) & theirs) - known, model):
-            raise _refusal(w.name, f"{other.name!r} is behind {rv.name!r} too")
+    weights, rvs, theirs = role.latent.name, set(model.free_RVs), {tau, local, *held}
+    for rv in in_order(theirs, model):
+        if rv.name in nuisance:
+            raise _refusal(weights, f"{rv.name!r} is behind the likelihood too")
+    for other in model.free_RVs:
+        if other is role.latent.rv:
+            continue
+        known = {tau} if other is local else set()
+        for rv in in_order((reached(parameters(other), rvs) & theirs) - known, model):
+            raise _refusal(weights, f"{rv.name!r} is behind {other.name!r} too")
 
 
 def _form(own: Callable[..., list[Any]], shape: tuple[int, ...]) -> tuple[float, float] | None:
@@ -155,6 +162,6 @@ def _form(own: Callable[..., list[Any]], shape: tuple[int, ...]) -> tuple[float,
 def _refusal(weights: str, why: str) -> ValueError:
     return ValueError(
         f"The prior of {weights!r} is no horseshoe that is fitted by evidence, because {why}: its sd must be tau * lam "
-        "or tau * lam * c / sqrt(c**2 + tau**2 * lam**2), with a pm.HalfCauchy lam a weight and one tau for all; "
+        "or tau * lam * c / sqrt(c**2 + tau**2 * lam**2), with a pm.HalfCauchy lam per weight and one tau for all; "
         "method='nuts' samples any."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +30,7 @@ from bayes_sparse.inputs.pm_model.graph import Var, is_number, number_of, reache
 from bayes_sparse.inputs.pm_model.predictor import by_row, not_by_row
 from bayes_sparse.inputs.pm_model.variables import Nuisance, Values, parameters
 
-__all__ = ["Distribution", "GraphLikelihood", "input_like", "own_density", "probit_density"]
+__all__ = ["Distribution", "GraphLikelihood", "add_up", "check_given", "input_like", "own_density", "probit_density"]
 
 
 class Distribution:
@@ -47,10 +48,15 @@ class Distribution:
         Those of them behind theta.
     n : int
         Number of observations.
+    moving : list of Var
+        Parts of the predictor that depend on the nuisance alone; the eta of all functions here is without them.
     """
 
-    def __init__(self, observed: Var, eta: Var, rvs: set[Var], nuisance: Nuisance, n: int) -> None:
+    def __init__(
+        self, observed: Var, eta: Var, rvs: set[Var], nuisance: Nuisance, n: int, moving: Sequence[Var] = ()
+    ) -> None:
         self.observed, self.eta, self.nuisance = observed, eta, nuisance
+        self._moving_offset = nuisance.function([add_up(moving)]) if moving else None
         self.params = parameters(observed)
         self.structure, self._external = structure_of(self.params, {eta: 0}, rvs)
         self._n = n
@@ -64,9 +70,19 @@ class Distribution:
         moving = iter(self._moving(theta) if self._moving is not None else ())
         return [np.asarray(next(moving) if v is None else v, dtype=float) for v in self._known]
 
+    @property
+    def moves(self) -> bool:
+        """Whether a part of the predictor depends on the nuisance."""
+        return self._moving_offset is not None
+
+    def whole(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
+        """The predictor with the part that depends on the nuisance."""
+        eta = np.asarray(eta, dtype=float)
+        return eta if self._moving_offset is None else eta + self._moving_offset(theta)[0]
+
     def arguments(self, eta: FloatArray, theta: FloatArray) -> list[FloatArray]:
         """Values of `inputs`, with as many rows as eta, which need not be those of the model."""
-        eta = np.asarray(eta, dtype=float)
+        eta = self.whole(eta, theta)
         values = self.values(theta)
         for value in values:
             if value.ndim and value.shape[0] not in (1, len(eta)) and value.shape[0] == self._n:
@@ -92,6 +108,14 @@ class Distribution:
             op: Any = node.op
             return op.make_node(op.rng_param(node), None, *replaced(self.params, placed)).outputs[1]
         return replaced([self.observed], placed)[0]
+
+
+def add_up(terms: Sequence[Var]) -> Var:
+    """The sum of nodes."""
+    total: Var = 0.0
+    for term in terms:
+        total = total + term
+    return pt.cast(total, "float64")
 
 
 def input_like(value: NDArray[Any]) -> Var:
@@ -121,6 +145,15 @@ def _log_half_erfc(x: Var) -> Var:
     return pt.switch(pt.gt(x, 0.5), pt.log(pt.erfcx(far) / 2) - far**2, pt.log1p(-pt.erfc(-near) / 2))
 
 
+def check_given(name: str, density: Var, rvs: set[Var]) -> None:
+    """Refuse a density that uses a free variable which it was not given."""
+    for rv in sorted(reached([density], rvs), key=lambda rv: str(rv.name)):
+        raise ValueError(
+            f"The log-density of {name!r} uses {rv.name!r} without being given it; pass it as a parameter of the "
+            "distribution."
+        )
+
+
 def own_density(name: str, density: Var, eta: Var, rest: list[Var], rvs: set[Var]) -> Compiled:
     """Check a density's graph and make its function, which compiles when first called.
 
@@ -143,11 +176,7 @@ def own_density(name: str, density: Var, eta: Var, rest: list[Var], rvs: set[Var
         ``f(eta, *rest)``: the log-density and its first three derivatives.
     """
     density = _unallocated(density)
-    for rv in sorted(reached([density], rvs), key=lambda rv: str(rv.name)):
-        raise ValueError(
-            f"The log-density of {name!r} uses {rv.name!r} without being given it; pass it as a parameter of the "
-            "distribution."
-        )
+    check_given(name, density, rvs)
     inputs = [eta, *rest]
     if density.ndim != 1 or not by_row([density], {eta: 0, rest[0]: 0}):
         raise ValueError(not_by_row(name))
@@ -159,10 +188,11 @@ def own_density(name: str, density: Var, eta: Var, rest: list[Var], rvs: set[Var
     [density] = replaced([density], casts)
     function: list[Compiled] = []
 
-    def compiled(eta_value: FloatArray, *others: FloatArray) -> list[FloatArray]:
+    def compiled(eta_value: FloatArray, *others: FloatArray, derivatives: int = 3) -> list[FloatArray]:
         if not function:
-            function.append(compile_pointwise((key, patterns), lambda: (density, eta, [*rest, *fresh])))
-        return function[0](eta_value, *others, *values)
+            made = compile_pointwise((key, patterns), lambda: (density, eta, [*rest, *fresh]), rows=len(eta_value))
+            function.append(made)
+        return function[0](eta_value, *others, *values, derivatives=derivatives)
 
     return compiled
 
@@ -206,7 +236,7 @@ class GraphLikelihood:
     def __init__(self, distribution: Distribution, rvs: set[Var], y: FloatArray) -> None:
         self._distribution, self._y = distribution, y
         observed, eta = distribution.observed, distribution.eta
-        self._normal = _is_normal(distribution)
+        self._normal = _is_normal(distribution) and not distribution.moves
         self.sigma = self._known_sigma() if self._normal else None
         self._own: Compiled | None = None
         if isinstance(observed.owner.op, RandomVariable) and not isinstance(observed.owner.op, CustomDistRV):
@@ -215,12 +245,12 @@ class GraphLikelihood:
         else:
             self._own = own_density(observed.name, *self._build(), rvs)
 
-    def pointwise(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Log-density and its first three derivatives along eta, observation by observation."""
+    def pointwise(self, eta: FloatArray, theta: FloatArray, derivatives: int = 3) -> tuple[FloatArray, ...]:
+        """Log-density and its first derivatives along eta, observation by observation."""
         if self._normal:
-            return self._normal_pointwise(eta, theta)
-        density, first, second, third = self._compiled(eta, self._y, *self._distribution.values(theta))
-        return density, first, second, third
+            return self._normal_pointwise(eta, theta)[: derivatives + 1]
+        eta, values = self._distribution.whole(eta, theta), self._distribution.values(theta)
+        return tuple(self._compiled(eta, self._y, *values, derivatives=derivatives))
 
     def _known_sigma(self) -> float | FloatArray | None:
         sigma, nuisance = self._distribution.params[1], self._distribution.nuisance
@@ -253,7 +283,7 @@ class GraphLikelihood:
         observed = self._distribution.observed
         patterns = tuple(v.type.broadcastable for v in self._distribution.inputs)
         key = (observed.owner.op, observed.dtype, self._distribution.structure, patterns)
-        return compile_pointwise(key, self._build)
+        return compile_pointwise(key, self._build, rows=len(self._y))
 
     def _build(self) -> tuple[Var, Var, list[Var]]:
         """Log-density, the eta it depends on, and its other inputs: y first, then the distribution's."""

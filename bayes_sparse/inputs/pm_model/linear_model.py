@@ -1,177 +1,38 @@
-"""A `pm.Model` with a sparse Gaussian prior and a linear predictor becomes a problem; and what it forecasts."""
+"""A `pm.Model` with linear predictors becomes a problem: its design, its likelihood, its precisions to be found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pymc as pm
 from numpy.typing import NDArray
-from pymc.distributions.moments import mean as expectation
-from pymc.distributions.moments.means import _mean
-from pytensor.compile.sharedvalue import shared
-from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.random.type import RandomType
 
-from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.pm_model.graph import (
-    Var,
-    check_weights,
-    classify,
-    number_of,
-    observed_variable,
-    reached,
-    replaced,
-    small_function,
-)
-from bayes_sparse.inputs.pm_model.likelihood import Distribution, GraphLikelihood
-from bayes_sparse.inputs.pm_model.predictor import find_predictor, read_columns
-from bayes_sparse.inputs.pm_model.sparse_prior import PowerLaw, law_finder, sparse_variables
+from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.inputs.pm_model.forecast import Forecast
+from bayes_sparse.inputs.pm_model.graph import Var, check_continuous, check_weights, reached
+from bayes_sparse.inputs.pm_model.held import MovingCoefficients
+from bayes_sparse.inputs.pm_model.latents import Latent, Latents, find_latents, plain_latents
+from bayes_sparse.inputs.pm_model.part_likelihood import PartLikelihood, together
+from bayes_sparse.inputs.pm_model.parts import Part, outputs_of, read_part
+from bayes_sparse.inputs.pm_model.predictor import alike, multiplied, not_linear, obstacle
+from bayes_sparse.inputs.pm_model.roles import NOTHING_ASKED, Asked, Role, blocks_of, hyper_values, roles_of
+from bayes_sparse.inputs.pm_model.sparse_prior import scales_of
 from bayes_sparse.inputs.pm_model.variables import (
     Nuisance,
-    blocks_of,
-    coords_of,
-    dims_of,
-    family_of,
     fixed_precision,
-    in_order,
-    nuisance_variables,
-    parameters,
-    prior_sd,
+    free_variables,
+    likelihood_parameters,
+    with_parents,
 )
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.labelled import WeightBlock
 from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.several_predictors import SeveralProblem
 
-__all__ = ["Forecast", "GeneralForecast", "ReadModel", "Simulator", "knows_mean", "read_model", "simulator"]
-
-# Private, and needed: PyMC's public `mean` tells a family without a formula only by failing on a built graph, and
-# building one for every model read costs more than reading it. The dispatcher behind it answers from the type alone.
-
-
-type Simulator = Callable[[Sequence[NDArray[Any]], np.random.Generator], NDArray[Any]]
-
-
-class Forecast:
-    """Draws and expectation of the observed variable at any predictor and theta.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        The observed variable, cut at the predictor.
-    """
-
-    def __init__(self, distribution: Distribution) -> None:
-        self._distribution = distribution
-
-    def simulate(self, eta: FloatArray, theta: FloatArray, rng: np.random.Generator) -> NDArray[Any]:
-        """Draw one observation a row."""
-        return self._simulator(self._distribution.arguments(eta, theta), rng)
-
-    @property
-    def has_mean(self) -> bool:
-        """Whether PyMC knows the expected observation of this family."""
-        return knows_mean(self._distribution.observed)
-
-    def mean(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
-        """Compute the expected observation, row by row."""
-        expected = np.asarray(self._expectation(*self._distribution.arguments(eta, theta))[0], dtype=float)
-        return np.broadcast_to(expected, np.shape(eta))
-
-    @cached_property
-    def _simulator(self) -> Simulator:
-        return simulator(self._distribution.inputs, self._distribution.variable, self._distribution.observed.name)
-
-    @cached_property
-    def _expectation(self) -> Callable[..., list[Any]]:
-        return small_function(self._distribution.inputs, [expectation(self._distribution.variable)])
-
-
-def knows_mean(observed: Var) -> bool:
-    """Whether PyMC knows the expected observation of a variable's family."""
-    return _mean.dispatch(type(observed.owner.op)) is not _mean.dispatch(object)
-
-
-def simulator(inputs: Sequence[Var], variable: Var, name: str) -> Simulator:
-    """Make a function of input values and a random generator that draws a variable."""
-    states = [v for v in ancestors([variable]) if isinstance(v.type, RandomType) and v.owner is None]
-    make: Any = shared
-    own = {state: make(np.random.default_rng(0)) for state in states}  # never the user's own
-    function = small_function(inputs, replaced([variable], own))
-
-    def draw(values: Sequence[NDArray[Any]], rng: np.random.Generator) -> NDArray[Any]:
-        for state in own.values():
-            state.set_value(np.random.default_rng(rng.integers(2**63)), borrow=True)
-        try:
-            return np.asarray(function(*values)[0])
-        except NotImplementedError as error:
-            raise ValueError(
-                f"The distribution of {name!r} cannot be simulated; give pm.CustomDist a function random=f that draws "
-                "from it."
-            ) from error
-
-    return draw
-
-
-class GeneralForecast:
-    """Expectation, class probabilities and draws of the observed variable.
-
-    Parameters
-    ----------
-    observed : Var
-        The observed variable.
-    variables : list of Var
-        The free variables its parameters depend on.
-    """
-
-    def __init__(self, observed: Var, variables: Sequence[Var]) -> None:
-        self._observed = observed
-        self._inputs = [rv.type() for rv in variables]
-        self._params = replaced(parameters(observed), dict(zip(variables, self._inputs, strict=True)))
-        self.names = [str(rv.name) for rv in variables]
-        self.family = family_of(observed)
-
-    @property
-    def has_mean(self) -> bool:
-        """Whether PyMC knows the expected observation of this family."""
-        return knows_mean(self._observed)
-
-    def mean(self, values: Sequence[NDArray[Any]]) -> FloatArray:
-        """Expected observation, row by row, at one value of each variable."""
-        return np.asarray(self._expectation(*values)[0], dtype=float)
-
-    def probabilities(self, values: Sequence[NDArray[Any]]) -> FloatArray:
-        """Class probabilities of a categorical variable, row by row."""
-        return np.asarray(self._parameters(*values)[0], dtype=float)
-
-    def simulate(self, values: Sequence[NDArray[Any]], rng: np.random.Generator) -> NDArray[Any]:
-        """One new observation a row."""
-        return self._simulator(values, rng)
-
-    @cached_property
-    def _variable(self) -> Var:
-        """The observed variable free of the number of rows it was declared with, where it can be."""
-        node = self._observed.owner
-        if not isinstance(node.op, RandomVariable):
-            return node.clone_with_new_inputs([*node.inputs[: -len(self._params)], *self._params]).outputs[1]
-        op: Any = node.op
-        return op.make_node(op.rng_param(node), None, *self._params).outputs[1]
-
-    @cached_property
-    def _expectation(self) -> Callable[..., list[Any]]:
-        return small_function(self._inputs, [expectation(self._variable)], rewrite=True)
-
-    @cached_property
-    def _parameters(self) -> Callable[..., list[Any]]:
-        return small_function(self._inputs, self._params, rewrite=True)
-
-    @cached_property
-    def _simulator(self) -> Simulator:
-        return simulator(self._inputs, self._variable, str(self._observed.name))
+__all__ = ["ReadModel", "read_model"]
 
 
 @dataclass(frozen=True)
@@ -180,43 +41,64 @@ class ReadModel:
 
     Attributes
     ----------
-    problem : Problem
+    problem : Problem or SeveralProblem
         What an evidence method needs.
     sparse, fixed : tuple of WeightBlock
         The variables behind the columns whose precision is to be found, and behind all others.
     precision : dict
         For each sparse variable the names of the variables its prior sd depends on.
-    observed : str
-        Name of the observed variable.
-    obs_dims : tuple of str, optional
-        Its dims.
-    obs_coords : dict
-        Their coordinate values.
-    describe : str
-        The family of the likelihood: "normal", "bernoulli", "student_t" ..., "custom" for a user's own.
+    parts : tuple of Part
+        The observed variables and potentials with weights behind them, in the order of the problem's rows.
     nuisance : tuple of str
         Names of the variables behind theta, in order.
     unpack : callable
         ``unpack(theta)`` gives the nuisance variables on their own scale, by name.
-    simulate : callable
-        ``simulate(eta, theta, rng)`` draws one observation a row from the user's own distribution.
-    mean : callable, optional
-        ``mean(eta, theta)`` gives the expected observation; None where PyMC knows no formula.
+    forecast : Forecast, optional
+        New observations of the only observed variable along its only predictor; None where there are more.
+    roles : tuple of Role
+        The Gaussian variables in the order of the blocks, and what is to be found of their priors.
     """
 
-    problem: Problem
+    problem: Problem | SeveralProblem
     sparse: tuple[WeightBlock, ...]
     fixed: tuple[WeightBlock, ...]
     precision: dict[str, tuple[str, ...]]
-    observed: str
-    obs_dims: tuple[str, ...] | None
-    obs_coords: dict[str, NDArray[Any]]
-    describe: str
+    parts: tuple[Part, ...]
     nuisance: tuple[str, ...]
     unpack: Callable[[FloatArray], dict[str, NDArray[Any]]]
-    simulate: Callable[[FloatArray, FloatArray, np.random.Generator], NDArray[Any]]
-    mean: Callable[[FloatArray, FloatArray], FloatArray] | None
-    _laws: dict[str, Callable[[], PowerLaw | None]]
+    forecast: Forecast | None
+    roles: tuple[Role, ...]
+
+    @property
+    def observed(self) -> str:
+        """Name of the observed variable, the first of several."""
+        return self.parts[0].output.name
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Values of the only observed variable, in their own shape; of several the problem's."""
+        y = self.parts[0].output.y
+        return self.problem.y if len(self.parts) > 1 or y is None else y
+
+    @property
+    def obs_dims(self) -> tuple[str, ...] | None:
+        """Its dims."""
+        return self.parts[0].output.dims
+
+    @property
+    def obs_coords(self) -> dict[str, NDArray[Any]]:
+        """Their coordinate values."""
+        return self.parts[0].output.coords
+
+    @property
+    def describe(self) -> str:
+        """The family of the likelihood: "normal", "bernoulli" ..., "custom" for a user's own, "several" for several."""
+        return self.parts[0].family if len(self.parts) == 1 else "several"
+
+    @property
+    def mean(self) -> Callable[[FloatArray, FloatArray], FloatArray] | None:
+        """``mean(eta, theta)`` gives the expected observation; None where PyMC knows no formula."""
+        return self.forecast.mean if self.forecast is not None and self.forecast.has_mean else None
 
     def hyper(self, name: str, precision: FloatArray) -> dict[str, FloatArray] | None:
         """Values of the variable behind a sparse prior that give the named weights these precisions.
@@ -231,28 +113,27 @@ class ReadModel:
         Returns
         -------
         dict or None
-            ``{"alpha": values}`` where the prior sd is a power law of a single variable, else None.
+            ``{"alpha": values}`` of all hyper-variables: one of each weight or group is moved, others stay where they
+            begin. None where there are none.
         """
-        law = self._laws[name]()
-        return None if law is None else {law.hyper: law.invert(np.asarray(precision, dtype=float))}
+        return hyper_values(self.roles, name, precision) or None
 
 
 def read_model(
     model: pm.Model,
-    weights: str | None = None,
+    asked: Asked = NOTHING_ASKED,
     *,
     observation_weights: FloatArray | None = None,
     y: FloatArray | None = None,
 ) -> ReadModel:
-    """Read a model with a sparse Gaussian prior and a linear predictor.
+    """Read a model with linear predictors.
 
     Parameters
     ----------
     model : pm.Model
         The user's own model.
-    weights : str, optional
-        Name of the sparse weights. By default every Normal variable whose prior sd depends on a variable of the
-        same shape.
+    asked : Asked
+        What its user says is sparse. By default every Normal variable whose prior sd varies with its elements.
     observation_weights : array (n,), optional
         A weight of 2 counts an observation twice.
     y : array, optional
@@ -268,62 +149,166 @@ def read_model(
     ValueError
         If the model is not of this kind; the sentence says why and what to do.
     """
-    observed = observed_variable(model)
-    params = parameters(observed)
-    y = number_of(model.rvs_to_values[observed]) if y is None else y
-    if y.ndim != 1:
-        raise ValueError(f"The observed variable {observed.name!r} has {y.ndim} dimensions; it must have one.")
-    checked = check_weights(observation_weights, len(y))
-
-    rvs = set(model.free_RVs)
-    sparse, gaussian = sparse_variables(model, weights, reached(params, rvs))
-    kinds = classify(params, rvs, gaussian)
-    eta = find_predictor(params, kinds, rvs, sparse)
-    fixed = in_order((reached([eta], rvs) & gaussian) - set(sparse), model)
-    latents = sparse + fixed
-    nuisance = Nuisance(model, nuisance_variables(model, params, eta, sparse, fixed))
-
-    blocks = blocks_of(model, latents)
-    shapes = {rv: block.shape for rv, block in zip(latents, blocks, strict=True)}
-    distribution = Distribution(observed, eta, rvs, nuisance, len(y))
-    likelihood, forecast = GraphLikelihood(distribution, rvs, y), Forecast(distribution)
-    offset, columns = read_columns(eta, latents, shapes, kinds, len(y))
-    for rv, block in zip(latents, blocks, strict=True):
-        if block.mean.any():
-            offset = offset + columns[rv] @ block.mean.ravel()
-
-    problem = Problem(
-        design=Design(
-            _beside([columns[rv] for rv in sparse], len(y)), extra=_beside([columns[rv] for rv in fixed], len(y))
-        ),
-        y=y,
-        free=np.repeat([rv in sparse for rv in latents], [columns[rv].shape[1] for rv in latents]),
-        fixed_precision=fixed_precision(fixed, shapes, nuisance),
-        pointwise=likelihood.pointwise,
-        offset=offset,
-        weights=checked,
-        theta=nuisance.start,
-        theta_bounds=nuisance.bounds,
-        log_prior=nuisance.log_prior if nuisance.rvs else None,
-        normal=likelihood.sigma is not None,
-        sigma=1.0 if likelihood.sigma is None else likelihood.sigma,
+    check_continuous(model)
+    rvs, outputs = set(free_variables(model)), outputs_of(model, y)
+    found = find_latents(
+        model, [o.variable for o in outputs], {o.variable: o.rows for o in outputs}, set(), asked.named
     )
-    hypers = {rv: in_order(reached([prior_sd(rv)], rvs), model) for rv in sparse}
+    _check_linear(model, found, asked, rvs)
+    parts, told = [], list[Var]()
+    for output, variable in zip(outputs, found.outputs, strict=True):
+        if reached(likelihood_parameters(variable), set(found.nodes)):
+            parts.append(read_part(output, variable, found, rvs))
+        else:  # it says something of the nuisance parameters alone
+            told.append(variable if output.y is None else pm.logp(variable, output.y, warn_rvs=False))
+    if not parts:
+        raise ValueError(
+            f"No variable with a pm.Normal prior is in a linear predictor of {outputs[0].name!r}, which evidence "
+            "methods need: write correlated weights as a matrix times independent pm.Normal ones, or use method='nuts'."
+        )
+    parts.sort(key=lambda part: part.output.y is None)
+    latents = _scaled(found, parts, rvs)
+    roles = roles_of(model, latents, _constant(latents, parts), asked)
+    nuisance = Nuisance(model, _behind(model, parts, roles, told, rvs), told)
+    likelihoods = [PartLikelihood(part, rvs, nuisance) for part in parts]
+    problem = _problem(parts, likelihoods, roles, nuisance, observation_weights)
+    blocks, listed = blocks_of(roles), sum(role.listed for role in roles)
     return ReadModel(
         problem=problem,
-        sparse=blocks[: len(sparse)],
-        fixed=blocks[len(sparse) :],
-        precision={rv.name: tuple(h.name for h in hypers[rv]) for rv in sparse},
-        observed=observed.name,
-        obs_dims=dims_of(model, observed),
-        obs_coords=coords_of(model, observed),
-        describe=family_of(observed),
+        sparse=blocks[:listed],
+        fixed=blocks[listed:],
+        precision={role.latent.name: tuple(rv.name for rv in role.scales.hypers) for role in roles if role.free},
+        parts=tuple(parts),
         nuisance=tuple(rv.name for rv in nuisance.rvs),
         unpack=nuisance.unpack,
-        simulate=forecast.simulate,
-        mean=forecast.mean if forecast.has_mean else None,
-        _laws={rv.name: law_finder(prior_sd(rv), hypers[rv], shapes[rv]) for rv in sparse},
+        forecast=likelihoods[0].forecast if len(parts) == 1 else None,
+        roles=tuple(roles),
     )
+
+
+def _check_linear(model: pm.Model, found: Latents, asked: Asked, rvs: set[Var]) -> None:
+    """Refuse sparse variables that the likelihood is not linear in: others of that kind are nuisance parameters.
+
+    Neither of two vectors that are multiplied by each other is one: at zero both would stay there.
+    """
+    params = [v for output in found.outputs for v in likelihood_parameters(output)]
+    vectors = {v for v in (*found.nodes, *found.demoted) if v.ndim}
+    pair = multiplied(params, vectors, rvs)
+    if pair is not None:
+        name, other = (found.nodes[v].name if v in found.nodes else v.name for v in pair)
+        raise ValueError(not_linear(name, f"which is multiplied by {other!r}"))
+    for latent in plain_latents(model, found.demoted):
+        named = latent.name in asked.named
+        if named or (not asked.declared and scales_of(model, latent.sd, latent.shape).labels is not None):
+            raise ValueError(not_linear(latent.name, obstacle(params, latent.rv, rvs)))
+
+
+def _scaled(found: Latents, parts: Sequence[Part], rvs: set[Var]) -> list[Latent]:
+    """The variables of all predictors, with the scales that multiply their terms."""
+    every = [columns for part in parts for columns in part.columns]
+    latents = []
+    for latent in found.known:
+        scales = [columns.scales.get(latent.node) for columns in every if latent.node in columns.blocks]
+        if not scales:
+            continue
+        if not alike(scales):
+            random = [scale for scale in scales if scale is not None]
+            names = sorted(str(rv.name) for rv in reached(random, rvs))
+            raise MovingCoefficients(not_linear(latent.name, None), tuple(names))
+        latents.append(latent if scales[0] is None else latent.scaled(scales[0]))
+    return latents
+
+
+def _constant(latents: Sequence[Latent], parts: Sequence[Part]) -> set[str]:
+    """Variables that add the same to every observation."""
+    every = [columns.blocks for part in parts for columns in part.columns]
+    same = [[np.ptp(b[latent.node].sum(axis=1)) == 0 for b in every if latent.node in b] for latent in latents]
+    return {latent.name for latent, alike_ in zip(latents, same, strict=True) if all(alike_)}
+
+
+def _behind(
+    model: pm.Model, parts: Sequence[Part], roles: Sequence[Role], told: Sequence[Var], rvs: set[Var]
+) -> list[Var]:
+    """The nuisance parameters: what reaches a likelihood or a prior sd other than as a weight of a predictor."""
+    behind = reached(told, rvs)
+    for part in parts:
+        etas = set(part.etas)
+        behind |= reached(likelihood_parameters(part.variable), rvs | etas) - etas
+        behind |= reached([term for columns in part.columns for term in columns.moving], rvs)
+    behind |= reached([role.latent.sd for role in roles if not role.free], rvs)
+    for latent in (role.latent for role in roles):
+        if latent.rv in behind:
+            raise ValueError(
+                f"The variable {latent.rv.name!r} reaches the likelihood both through the linear predictor and outside "
+                "it, and evidence methods need it in the predictor alone: declare a variable for each place, or use "
+                "method='nuts'."
+            )
+    return with_parents(model, behind)
+
+
+def _groups(roles: Sequence[Role]) -> IntArray | None:
+    """A label for each column, the same for those that share a precision; None where none do."""
+    labels, start = [], 0
+    for role in roles:
+        own = np.arange(role.latent.size) if role.labels is None else role.labels.ravel()
+        labels.append(own + start)
+        start += role.latent.size
+    joined = np.concatenate(labels)
+    return None if len(np.unique(joined)) == len(joined) else joined
+
+
+def _problem(
+    parts: Sequence[Part],
+    likelihoods: Sequence[PartLikelihood],
+    roles: Sequence[Role],
+    nuisance: Nuisance,
+    observation_weights: FloatArray | None,
+) -> Problem | SeveralProblem:
+    """Rows of all parts one after the other, and of all their predictors."""
+    predictors, n = max(len(part.columns) for part in parts), sum(likelihood.n for likelihood in likelihoods)
+    starts = np.cumsum([0, *(likelihood.n for likelihood in likelihoods)])
+    offset = np.zeros((predictors, n))
+    for start, likelihood in zip(starts, likelihoods, strict=False):
+        for k, own in enumerate(likelihood.columns):
+            offset[k, start : start + likelihood.n] = own.offset
+    Phi = []
+    for role in roles:
+        block = _rows(role.latent, likelihoods, starts, predictors)
+        if role.latent.mean.any():
+            offset += (block @ role.latent.mean.ravel()).reshape(offset.shape)
+        Phi.append(block if (role.unit == 1).all() else block * role.unit.ravel())
+    listed, fixed = sum(role.listed for role in roles), [role for role in roles if not role.free]
+    common: dict[str, Any] = {
+        "design": Design(_beside(Phi[:listed], predictors * n), extra=_beside(Phi[listed:], predictors * n)),
+        "y": np.concatenate([likelihood.y for likelihood in likelihoods]),
+        "free": np.repeat([role.free for role in roles], [role.latent.size for role in roles]),
+        "fixed_precision": fixed_precision(
+            [role.latent.sd for role in fixed], [role.latent.shape for role in fixed], nuisance
+        ),
+        "pointwise": together(likelihoods),
+        "fewer": likelihoods[0].fewer if len(parts) == 1 else None,
+        "groups": _groups(roles),
+        "weights": check_weights(observation_weights, n),
+        "theta": nuisance.start,
+        "theta_bounds": nuisance.bounds,
+        "log_prior": nuisance.log_prior if nuisance.rvs else None,
+    }
+    if predictors > 1:
+        return SeveralProblem(**common, predictors=predictors, offset=offset)
+    sigma = likelihoods[0].sigma if len(parts) == 1 else None
+    return Problem(**common, offset=offset[0], normal=sigma is not None, sigma=1.0 if sigma is None else sigma)
+
+
+def _rows(latent: Latent, likelihoods: Sequence[PartLikelihood], starts: Any, predictors: int) -> FloatArray:
+    """A variable's columns over all rows, of its own array where that is all."""
+    if predictors == len(likelihoods) == 1:
+        return likelihoods[0].columns[0].blocks[latent.node]
+    block = np.zeros((predictors, int(starts[-1]), latent.size))
+    for start, likelihood in zip(starts, likelihoods, strict=False):
+        for k, own in enumerate(likelihood.columns):
+            if latent.node in own.blocks:
+                block[k, start : start + likelihood.n] = own.blocks[latent.node]
+    return block.reshape(-1, latent.size)
 
 
 def _beside(blocks: list[FloatArray], n: int) -> FloatArray:

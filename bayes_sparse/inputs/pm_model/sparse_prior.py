@@ -1,154 +1,141 @@
-"""Which variables are sparse, and how their precisions follow from the variables behind them."""
+"""How prior sds vary with the hyper-variables behind them: one a weight, one a group of weights, one for all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pymc as pm
-from pymc.distributions.continuous import FlatRV
-from pytensor.tensor.random.basic import NormalRV
 
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
 from bayes_sparse.inputs.pm_model.graph import Var, reached, replaced, small_function
-from bayes_sparse.inputs.pm_model.variables import in_order, parameters, prior_sd, shape_of
+from bayes_sparse.inputs.pm_model.variables import free_variables, in_order, own_start
 
-__all__ = ["PowerLaw", "law_finder", "named_or_own", "sparse_variables"]
+__all__ = ["Scales", "scales_of"]
 
+_MOVE = 0.1  # of a hyper-variable: by how much it is moved to see which weights move with it
+_STILL = 1e-9  # in log units
+_REACH, _HALVINGS = 60.0, 100  # how far a hyper-variable is looked for, in log units, and how closely
 
-@dataclass(frozen=True)
-class PowerLaw:
-    """A prior sd of the form ``scale * hyper ** exponent``, weight by weight."""
-
-    hyper: str
-    scale: FloatArray
-    exponent: float
-
-    def invert(self, precision: FloatArray) -> FloatArray:
-        """Values of the variable that give the weights these precisions."""
-        with np.errstate(divide="ignore"):  # a pruned weight has sd 0, and its alpha may be infinite
-            values: FloatArray = (precision**-0.5 / self.scale.reshape(precision.shape)) ** (1 / self.exponent)
-        return values
+type Values = dict[Var, FloatArray]
 
 
-def law_finder(sd: Var, hypers: list[Var], shape: tuple[int, ...]) -> Callable[[], PowerLaw | None]:
-    """Find ``sd = scale * alpha ** exponent`` when it is first asked for."""
-    found: list[PowerLaw | None] = []
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """The prior sd of a Gaussian variable as a function of its hyper-variables.
 
-    def law() -> PowerLaw | None:
-        if not found:
-            found.append(_power_law(sd, hypers[0], shape) if len(hypers) == 1 else None)
-        return found[0]
+    Attributes
+    ----------
+    hypers : list of Var
+        What it depends on.
+    labels : int array, optional
+        In the shape of the variable: weights with the same label share a scale, those with another have another. None
+        where all share one, or where it is known.
+    relative : array
+        Sd of each weight over that of the first with its label.
+    start : dict
+        Values of the hyper-variables to begin with.
+    """
 
-    return law
+    hypers: list[Var]
+    labels: IntArray | None
+    relative: FloatArray
+    start: Values
+    _sd: Callable[[Values], FloatArray]
+    _local: tuple[Var, IntArray] | None
 
+    def mixed(self, whole: bool) -> Scales:
+        """Of weights with a random scale each beside this one: their precisions say nothing of the hyper-variables.
 
-def _power_law(sd: Var, hyper: Var, shape: tuple[int, ...]) -> PowerLaw | None:
-    """Recognise a power law from two values of alpha and confirm it on a third."""
-    if int(np.prod(shape)) == 0:
-        return None
-    value = hyper.type()
-    function = small_function([value], replaced([sd], {hyper: value}))
+        ``whole`` for columns in units of the scale itself, its hyper-variables where they begin.
+        """
+        unit = self.at_start if whole else np.ones_like(self.relative)
+        return replace(self, labels=None, relative=unit, _local=None)
 
-    def at(alpha: FloatArray) -> FloatArray:
-        return np.broadcast_to(np.asarray(function(alpha)[0], dtype=float), shape)
+    @property
+    def at_start(self) -> FloatArray:
+        """The sd where the hyper-variables begin."""
+        return self._sd(self.start)
 
-    third = np.linspace(0.5, 3.0, int(np.prod(shape))).reshape(shape)  # differs by weight: nothing is permuted
-    one, four, other = at(np.ones(shape)), at(np.full(shape, 4.0)), at(third)
-    if not (np.isfinite(one).all() and (one > 0).all() and (four > 0).all()):
-        return None
-    exponents = np.log(four / one) / np.log(4.0)
-    exponent = float(exponents.flat[0])
-    if exponent == 0 or not np.allclose(exponents, exponent) or not np.allclose(other, one * third**exponent):
-        return None
-    return PowerLaw(hyper.name, one, round(exponent, 9))
+    def inverted(self, sd: FloatArray) -> Values:
+        """Hyper-variables that give the weights these prior sds; where one is 0 its own stays where it begins.
 
+        Of several the one with most elements is moved, each element until its weights have their sd or no further.
+        """
+        if self._local is None:
+            return self.start
+        local, owner = self._local
+        base = self.start[local]
+        first = np.zeros(base.size, dtype=np.intp)  # a weight of each element
+        first[owner[::-1]] = np.arange(len(owner))[::-1]
+        wanted = np.where(np.isfinite(sd), sd, 0.0).ravel()[first]
+        wanted[np.setdiff1d(np.arange(base.size), owner)] = 0.0
 
-def sparse_variables(model: pm.Model, weights: str | None, near: set[Var]) -> tuple[list[Var], set[Var]]:
-    """Find the sparse weights, and every variable with a Gaussian (or flat) prior of known mean."""
-    rvs = set(model.free_RVs)
-    normal = _gaussian_variables(model, near)
-    candidates = [rv for rv in normal if isinstance(rv.owner.op, NormalRV) and rv.ndim]
-    own = [rv for rv in candidates if _has_own_precisions(model, rv)]
-    if weights is not None:
-        chosen = _named(candidates, weights)
-        candidates = [chosen]
-        if chosen not in own:  # those with precisions of their own stay sparse beside it
-            own = [] if reached([prior_sd(chosen)], rvs) else in_order({*own, chosen}, model)
-    if own:
-        return own, set(normal)
-    raise _without_precisions(model, candidates)
+        def moved(t: FloatArray) -> FloatArray:
+            t = t.reshape(base.shape)
+            return base * np.exp(t) if (base > 0).all() else base + t
 
+        def sds(t: FloatArray) -> FloatArray:
+            with np.errstate(all="ignore"):
+                return np.nan_to_num(self._sd(self.start | {local: moved(t)}).ravel()[first], nan=np.inf)
 
-def named_or_own(model: pm.Model, weights: tuple[str, ...], near: set[Var]) -> tuple[list[Var], set[Var]]:
-    """Find the sparse weights, the named ones whatever their prior sd, and every variable with a Gaussian prior."""
-    normal = [rv for rv in _gaussian_variables(model, near) if model.rvs_to_transforms[rv] is None]
-    candidates = [rv for rv in normal if isinstance(rv.owner.op, NormalRV) and rv.ndim]
-    chosen = {_named(candidates, name) for name in weights}
-    found = [rv for rv in candidates if rv in chosen or _has_own_precisions(model, rv)]
-    if found:
-        return found, set(normal)
-    raise _without_precisions(model, candidates)
-
-
-def _named(candidates: Sequence[Var], name: str) -> Var:
-    for rv in candidates:
-        if rv.name == name:
-            return rv
-    raise ValueError(
-        f"weights={name!r} does not name a vector with a Normal prior that reaches the observed variable; "
-        f"{_those(candidates)}."
-    )
-
-
-def _gaussian_variables(model: pm.Model, near: set[Var]) -> list[Var]:
-    """Variables with a Normal or flat prior among those that reach the likelihood."""
-    rvs = set(model.free_RVs)
-    for rv in model.free_RVs:
-        if rv in near and "mvnormal" in type(rv.owner.op).__name__.lower():
-            raise ValueError(
-                f"The variable {rv.name!r} has a multivariate normal prior, which is not supported; "
-                "declare it as pm.Normal with one sd a weight."
-            )
-    normal = [rv for rv in model.free_RVs if rv in near and isinstance(rv.owner.op, NormalRV | FlatRV)]
-    for rv in normal:
-        for parent in in_order(reached(parameters(rv)[:1], rvs), model):
-            raise ValueError(
-                f"The prior mean of {rv.name!r} depends on {parent.name!r}; give {rv.name!r} a prior mean of zero "
-                f"and add {parent.name!r} to the predictor."
-            )
-    return normal
+        low, high = np.full(base.size, -_REACH), np.full(base.size, _REACH)
+        rising = sds(np.full(base.size, _MOVE)) > sds(np.zeros(base.size))
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            up = (sds(middle) < wanted) == rising
+            low, high = np.where(up, middle, low), np.where(up, high, middle)
+        found = moved(0.5 * (low + high))
+        return self.start | {local: np.where(wanted.reshape(base.shape) > 0, found, base)}
 
 
-def _has_own_precisions(model: pm.Model, rv: Var) -> bool:
-    shape = shape_of(model, rv)
-    return any(shape_of(model, hyper) == shape for hyper in reached([prior_sd(rv)], set(model.free_RVs)))
+def scales_of(model: pm.Model, sd: Var, shape: tuple[int, ...]) -> Scales:
+    """See which weights share a scale, by moving the hyper-variables."""
+    hypers = in_order(reached([sd], set(free_variables(model))), model)
+    start = {rv: value for rv, value in own_start(model, hypers).items() if rv in hypers}
+    inputs = [rv.type() for rv in hypers]
+    function = small_function(inputs, replaced([sd], dict(zip(hypers, inputs, strict=True))))
+
+    def at(values: Values) -> FloatArray:
+        typed = [np.asarray(values[rv], dtype=rv.dtype) for rv in hypers]
+        return np.broadcast_to(np.asarray(function(*typed)[0], dtype=float), shape)
+
+    base = at(start)
+    owners = {rv: _owners(at, start, rv, base) for rv in hypers if start[rv].size > 1 and base.size}
+    own = {rv: owner for rv, owner in owners.items() if owner is not None}
+    shared = Scales(hypers, None, np.ones(shape), start, at, None)
+    if not own:
+        return shared
+    _, labels = np.unique(np.stack(list(own.values()), axis=1), axis=0, return_inverse=True)
+    if labels.max() == 0:
+        return shared
+    local = max(own, key=lambda rv: len(np.unique(own[rv])))
+    first = base.ravel()[np.unique(labels, return_index=True)[1]]
+    relative = base / first[labels].reshape(shape)
+    return Scales(hypers, labels.reshape(shape), relative, start, at, (local, own[local]))
 
 
-def _without_precisions(model: pm.Model, candidates: Sequence[Var]) -> ValueError:
-    """Refusal of Normal vectors none of which has precisions of its own."""
-    for rv in candidates:
-        for scale in in_order(reached([prior_sd(rv)], set(model.free_RVs)), model):
-            return ValueError(
-                f"The weights {rv.name!r} share the prior scale {scale.name!r}; a sparse prior needs one "
-                f"precision a weight, so give {scale.name!r} the shape of {rv.name!r}."
-            )
-    for rv in candidates:
-        for scale in model.free_RVs:
-            if scale not in candidates and shape_of(model, scale) == shape_of(model, rv):
-                return ValueError(
-                    f"No sparse prior was found: the sd of {rv.name!r} is known. If {scale.name!r} multiplies it, "
-                    "declare the weights centred, with their scale as the sd of their prior, such as "
-                    f"pm.Normal('w', 0, tau * {scale.name}); method='nuts' samples the model as it stands."
-                )
-    return ValueError(
-        f"No sparse prior was found: no Normal variable has an sd that depends on a variable of its own shape; "
-        f"{_those(candidates)}, and one of them can be named as in "
-        'bayes_sparse.models.Declared(model, weights="w").'
-    )
+def _owners(at: Callable[[Values], FloatArray], start: Values, rv: Var, base: FloatArray) -> IntArray | None:
+    """The element of a hyper-variable that each weight's sd depends on; None if that is not one element alone.
+
+    Elements are moved by the binary digits of their numbers: those with the digit, then those without.
+    """
+    number, owner = np.arange(start[rv].size), np.zeros(base.size, dtype=np.intp)
+    for digit in range(int(number[-1]).bit_length()):
+        has = (number >> digit & 1 == 1).reshape(start[rv].shape)
+        with_it, without = (_moves_with(at, start, rv, base, some) for some in (has, ~has))
+        if not (with_it ^ without).all():
+            return None
+        owner += with_it.astype(np.intp) << digit
+    return owner
 
 
-def _those(variables: Sequence[Var]) -> str:
-    names = ", ".join(repr(rv.name) for rv in variables)
-    return f"the vectors with a Normal prior are {names}" if names else "the model has no vector with a Normal prior"
+def _moves_with(
+    at: Callable[[Values], FloatArray], start: Values, rv: Var, base: FloatArray, some: BoolArray
+) -> BoolArray:
+    """Which weights' sds move with some elements of a hyper-variable."""
+    moved = start[rv] + np.where(some, _MOVE * (np.abs(start[rv]) + 0.5), 0.0)
+    with np.errstate(all="ignore"):
+        change = np.log(at(start | {rv: moved}) / base).ravel()
+    return np.asarray(~(np.abs(change) < _STILL))

@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import NDArray
-from pymc.distributions.continuous import FlatRV
 from pymc.distributions.custom import CustomDistRV
-from pymc.distributions.distribution import support_point
+from pymc.distributions.distribution import SymbolicRandomVariable, support_point
 from pymc.logprob.transforms import LogTransform
-from pytensor.tensor.random.basic import NormalRV
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.type import TensorType
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.pm_model.graph import Var, number_of, reached, replaced, small_function, structure_of, value_of
-from bayes_sparse.problem.labelled import WeightBlock
+from bayes_sparse.inputs.pm_model.graph import Var, reached, replaced, small_function, structure_of, value_of
 
 __all__ = [
     "Nuisance",
     "Values",
-    "blocks_of",
     "coords_of",
     "dims_of",
     "family_of",
     "fixed_precision",
+    "free_variables",
     "in_order",
-    "nuisance_variables",
+    "likelihood_parameters",
+    "own_start",
     "parameters",
-    "prior_mean",
-    "prior_sd",
     "shape_of",
+    "with_parents",
 ]
 
 
 def parameters(rv: Var) -> list[Var]:
     """Parameters of the variable's distribution."""
-    return list(rv.owner.op.dist_params(rv.owner))
-
-
-def prior_mean(rv: Var) -> FloatArray:
-    """Prior mean of a Normal variable; zero for a flat one."""
-    return np.zeros(()) if isinstance(rv.owner.op, FlatRV) else number_of(parameters(rv)[0])
-
-
-def prior_sd(rv: Var) -> Var:
-    """Prior sd of a Normal variable as a node of the graph; infinite for a flat one."""
-    return pt.constant(np.inf) if isinstance(rv.owner.op, FlatRV) else parameters(rv)[1]
+    op = rv.owner.op
+    if isinstance(op, SymbolicRandomVariable) and op.extended_signature is None:  # a truncated one does not say
+        return [i for i in rv.owner.inputs if isinstance(i.type, TensorType)]
+    return list(op.dist_params(rv.owner))
 
 
 def shape_of(model: pm.Model, rv: Var) -> tuple[int, ...]:
@@ -75,15 +66,21 @@ def coords_of(model: pm.Model, rv: Var) -> dict[str, NDArray[Any]]:
     return {dim: np.asarray(labels) for dim, labels in values.items() if labels is not None}
 
 
-def blocks_of(model: pm.Model, latents: list[Var]) -> tuple[WeightBlock, ...]:
-    """Columns for every value of these variables, one after the other."""
-    blocks, start = [], 0
-    for rv in latents:
-        shape = shape_of(model, rv)
-        columns = slice(start, start := start + int(np.prod(shape, dtype=int)))
-        mean = np.broadcast_to(prior_mean(rv), shape)
-        blocks.append(WeightBlock(rv.name, shape, dims_of(model, rv), coords_of(model, rv), columns, mean))
-    return tuple(blocks)
+def free_variables(model: pm.Model) -> list[Var]:
+    """Free variables but those that stand for missing observations, if these say nothing of any other."""
+    missing = {f"{rv.name.removesuffix('_observed')}_unobserved" for rv in model.observed_RVs}
+    imputed = {rv for rv in model.free_RVs if rv.name in missing}
+    if imputed:  # missing values of a column that is modelled too are behind the response
+        outputs = [v for rv in model.observed_RVs for v in likelihood_parameters(rv)]
+        imputed -= reached([*outputs, *model.potentials], imputed)
+    return [rv for rv in model.free_RVs if rv not in imputed]
+
+
+def likelihood_parameters(output: Var) -> list[Var]:
+    """Parameters of an observed variable; a potential is its own."""
+    if output.owner is not None and isinstance(output.owner.op, RandomVariable | SymbolicRandomVariable):
+        return parameters(output)
+    return [output]
 
 
 def family_of(observed: Var) -> str:
@@ -109,33 +106,40 @@ _REACH = 30.0  # how far from its start a nuisance parameter may go on the uncon
 _log_densities: dict[Hashable, Callable[..., list[Any]]] = {}
 
 
-def nuisance_variables(model: pm.Model, params: list[Var], eta: Var, sparse: list[Var], fixed: list[Var]) -> list[Var]:
-    """Free variables that matter besides those in the predictor, in the model's order."""
-    rvs = set(model.free_RVs)
-    found: set[Var] = set()
-    queue = (reached(params, rvs | {eta}) - {eta}) | reached([prior_sd(rv) for rv in fixed], rvs)
+def with_parents(model: pm.Model, variables: set[Var]) -> list[Var]:
+    """Free variables and those that their priors depend on, in the model's order."""
+    rvs, found, queue = set(model.free_RVs), set[Var](), set(variables)
     while queue:
         rv = queue.pop()
-        if rv in sparse or rv in fixed:
-            raise ValueError(
-                f"The variable {rv.name!r} reaches the likelihood both through the linear predictor and outside "
-                "it; evidence methods of this kind need it in the predictor alone."
-            )
-        if isinstance(rv.owner.op, NormalRV) and rv.ndim:
-            raise ValueError(
-                f"The vector {rv.name!r} with a Normal prior reaches the likelihood other than through the linear "
-                "predictor with known coefficients; declare it centred, with its sd in its own prior, and add it."
-            )
         found.add(rv)
         queue |= reached(parameters(rv), rvs) - found
     return in_order(found, model)
 
 
-class Nuisance:
-    """The free variables behind theta: their start, their own scale, their log-density."""
+_REMEMBERED = 64  # values of theta: those of a step's differences, which slope and curvature both ask for
 
-    def __init__(self, model: pm.Model, rvs: list[Var]) -> None:
-        self.rvs = rvs
+
+def _remembered[T](function: Callable[[FloatArray], T]) -> Callable[[FloatArray], T]:
+    """The same function of theta, computed once where it is asked again soon: a mode is searched at one theta."""
+    known = lru_cache(_REMEMBERED)(lambda theta: function(np.frombuffer(theta)))
+    return lambda theta: known(np.asarray(theta, dtype=float).tobytes())
+
+
+class Nuisance:
+    """The free variables behind theta: their start, their own scale, their log-density.
+
+    Parameters
+    ----------
+    model : pm.Model
+        The user's.
+    rvs : list of Var
+        The variables, parents first.
+    potentials : list of Var
+        What else is added to their log-density.
+    """
+
+    def __init__(self, model: pm.Model, rvs: list[Var], potentials: Sequence[Var] = ()) -> None:
+        self.rvs, self._potentials = rvs, list(potentials)
         self._inputs = [model.rvs_to_values[rv] for rv in rvs]
         self.transforms = [model.rvs_to_transforms[rv] for rv in rvs]
         points = _unconstrained_start(model, rvs)
@@ -182,7 +186,7 @@ class Nuisance:
                 compiled.append(small_function(self._inputs, replaced(outputs, self._own_scale)))
             return compiled[0](*self._split(theta))
 
-        return values
+        return _remembered(values)
 
     @cached_property
     def _own_values(self) -> Values:
@@ -196,7 +200,11 @@ class Nuisance:
 
     def log_prior(self, theta: FloatArray) -> float:
         """Log-density on the unconstrained scale."""
-        return float(self._log_density(*self._split(theta))[0])
+        return self._log_prior(theta)
+
+    @cached_property
+    def _log_prior(self) -> Callable[[FloatArray], float]:
+        return _remembered(lambda theta: float(self._log_density(*self._split(theta))[0]))
 
     @cached_property
     def _log_density(self) -> Callable[..., list[Any]]:
@@ -210,6 +218,8 @@ class Nuisance:
             total = total + pm.logp(prior, self._own_scale[rv], warn_rvs=False).sum()
             if transform is not None:
                 total = total + transform.log_jac_det(value, *prior.owner.inputs).sum()
+        for potential in replaced(self._potentials, self._own_scale):
+            total = total + potential.sum()
         function = small_function(self._inputs, [total], rewrite=True)
         if key is not None:
             _log_densities[key] = function
@@ -217,6 +227,8 @@ class Nuisance:
 
     def _key(self) -> Hashable | None:
         """Structure of the priors, where it says everything about their log-density."""
+        if self._potentials:
+            return None
         entries = []
         known = {rv: i for i, rv in enumerate(self.rvs)}
         for rv, value, transform in zip(self.rvs, self._inputs, self.transforms, strict=True):
@@ -228,33 +240,54 @@ class Nuisance:
         return tuple(entries)
 
 
-def _unconstrained_start(model: pm.Model, rvs: list[Var]) -> list[FloatArray]:
-    """Compute the model's initial point of these variables alone: that of all takes ten times as long."""
+def own_start(model: pm.Model, rvs: Sequence[Var]) -> dict[Var, FloatArray]:
+    """The model's initial values of these variables and of their parents, on their own scale."""
+    order = with_parents(model, set(rvs))
+    points = _points(model, order)
+    values = small_function([], list(points.values()))() if points else []
+    return {rv: np.asarray(v, dtype=float) for rv, v in zip(order, values, strict=True)}
+
+
+def _points(model: pm.Model, rvs: Sequence[Var]) -> dict[Var, Var]:
+    """Initial values as nodes, parents first: computing those of all variables takes ten times as long."""
     points: dict[Var, Var] = {}
-    outputs = []
     for rv in rvs:
         given = model.rvs_to_initial_values.get(rv)
         point = support_point(rv) if given is None or isinstance(given, str) else pt.as_tensor(given, dtype=rv.dtype)
-        [points[rv], *inputs] = replaced([point, *rv.owner.inputs], points)
+        [points[rv]] = replaced([point], points)
+    return points
+
+
+def _unconstrained_start(model: pm.Model, rvs: list[Var]) -> list[FloatArray]:
+    """The same on the scale that the search is on."""
+    points, outputs = _points(model, rvs), []
+    for rv, point in points.items():
         transform = model.rvs_to_transforms[rv]
-        outputs.append(points[rv] if transform is None else transform.forward(points[rv], *inputs))
-    if not outputs:
-        return []
-    return [np.asarray(v, dtype=float) for v in small_function([], outputs)()]
+        outputs.append(point if transform is None else transform.forward(point, *replaced(rv.owner.inputs, points)))
+    return [np.asarray(v, dtype=float) for v in small_function([], outputs)()] if outputs else []
 
 
 def fixed_precision(
-    fixed: list[Var], shapes: Mapping[Var, tuple[int, ...]], nuisance: Nuisance
+    sds: Sequence[Var], shapes: Sequence[tuple[int, ...]], nuisance: Nuisance
 ) -> Callable[[FloatArray], FloatArray]:
-    """Prior precisions of the fixed variables, value by value, as a function of theta."""
-    sds = [prior_sd(rv) for rv in fixed]
+    """Prior precisions of variables with these prior sds, value by value, as a function of theta."""
 
     def precision(values: Sequence[NDArray[Any]]) -> FloatArray:
-        spread = [np.broadcast_to(v, shapes[rv]).ravel() for v, rv in zip(values, fixed, strict=True)]
-        return np.concatenate(spread).astype(float) ** -2.0 if spread else np.empty(0)
+        spread = [np.broadcast_to(_above_zero(v), shape).ravel() for v, shape in zip(values, shapes, strict=True)]
+        return np.concatenate(spread) ** -2.0 if spread else np.empty(0)
 
     if not reached(sds, set(nuisance.rvs)):
         known = precision([value_of(sd) for sd in sds])
         return lambda theta: known
-    values = nuisance.function(sds)
+    values = nuisance.function(list(sds))
     return lambda theta: precision(values(theta))
+
+
+_SMALLEST = 1e-70  # of an sd, so that products of precisions are numbers
+_SMALL = 1e-15  # beside the largest sd of the same variable
+
+
+def _above_zero(sd: NDArray[Any]) -> FloatArray:
+    """Prior sds that are numbers squared and inverted: those of a process underflow at high frequencies."""
+    sd = np.asarray(sd, dtype=float)
+    return np.asarray(np.maximum(sd, max(_SMALL * sd.max(where=np.isfinite(sd), initial=0.0), _SMALLEST)))

@@ -5,6 +5,7 @@ import pytensor
 from pytensor.compile.mode import Mode
 
 from bayes_sparse.inputs.pm_model import read_model
+from bayes_sparse.inputs.pm_model.roles import Asked
 
 PLAIN = Mode(linker="py", optimizer=None)
 
@@ -36,9 +37,9 @@ def pymc_log_density(model, variables, declared, w, theta):
     )
 
 
-def check(model, weights=None):
+def check(model, *sparse):
     """Likelihood, its derivatives and the nuisance prior of a model, against PyMC."""
-    declared = read_model(model, weights)
+    declared = read_model(model, Asked(sparse))
     problem = declared.problem
     w, theta, eta = random_state(declared)
     values = problem.pointwise(eta, theta)

@@ -32,23 +32,23 @@ def test_simulate_follows_the_users_distribution():
     declared = read_model(with_likelihood(negative_binomial))
     theta, eta = np.log([3.0]), np.full(N, np.log(5.0))
     rng = np.random.default_rng(5)
-    draws = np.concatenate([declared.simulate(eta, theta, rng) for _ in range(200)])
+    draws = np.concatenate([declared.forecast.simulate(eta, theta, rng) for _ in range(200)])
     variance = 5.0 + 25.0 / 3.0
     # 4.5 standard errors of the mean of 6000 draws: a false alarm in 150,000 runs
     assert abs(draws.mean() - 5.0) < 4.5 * np.sqrt(variance / len(draws))
     share = (draws == 0).mean()
     exact = stats.nbinom(3.0, 3.0 / 8.0).pmf(0)
     assert abs(share - exact) < 4.5 * np.sqrt(exact * (1 - exact) / len(draws))
-    again = declared.simulate(eta, theta, np.random.default_rng(1))
-    np.testing.assert_array_equal(again, declared.simulate(eta, theta, np.random.default_rng(1)))
-    assert (again != declared.simulate(eta, theta, np.random.default_rng(2))).any()
+    again = declared.forecast.simulate(eta, theta, np.random.default_rng(1))
+    np.testing.assert_array_equal(again, declared.forecast.simulate(eta, theta, np.random.default_rng(1)))
+    assert (again != declared.forecast.simulate(eta, theta, np.random.default_rng(2))).any()
 
 
 def test_simulate_leaves_the_users_model_alone():
     model = with_likelihood(zero_inflated)
     before = [str(rng.get_value().bit_generator.state) for rng in _random_states(model)]
     declared = read_model(model)
-    draws = declared.simulate(np.full(N, 1.0), declared.problem.theta, np.random.default_rng(1))
+    draws = declared.forecast.simulate(np.full(N, 1.0), declared.problem.theta, np.random.default_rng(1))
     assert draws.shape == (N,)
     assert before == [str(rng.get_value().bit_generator.state) for rng in _random_states(model)]
 
@@ -85,7 +85,7 @@ def test_no_mean_of_a_users_own_distribution():
 def test_refuses_to_simulate_a_density_alone():
     declared = read_model(with_likelihood(custom))
     with pytest.raises(ValueError, match=r"'y' cannot be simulated; give pm\.CustomDist a function random=f"):
-        declared.simulate(np.zeros(N), declared.problem.theta, np.random.default_rng(0))
+        declared.forecast.simulate(np.zeros(N), declared.problem.theta, np.random.default_rng(0))
 
 
 def test_simulate_a_users_own_distribution():
@@ -95,11 +95,11 @@ def test_simulate_a_users_own_distribution():
     with pm.Model() as model:
         eta = X @ sparse_weights()
         pm.CustomDist("y", eta, logp=lambda v, mu: -((v - mu) ** 2), random=draw, observed=REAL)
-    drawn = read_model(model).simulate(np.arange(N) * 10.0, np.empty(0), np.random.default_rng(0))
+    drawn = read_model(model).forecast.simulate(np.arange(N) * 10.0, np.empty(0), np.random.default_rng(0))
     assert np.abs(drawn - np.arange(N) * 10.0).max() < 1.0
 
 
 def test_predicting_other_rows_than_the_likelihoods_data():
     declared = read_model(with_likelihood(poisson_exposure))
     with pytest.raises(ValueError, match="uses data with 30 rows, but the predictor has 7; set the new data"):
-        declared.simulate(np.zeros(7), np.empty(0), np.random.default_rng(0))
+        declared.forecast.simulate(np.zeros(7), np.empty(0), np.random.default_rng(0))

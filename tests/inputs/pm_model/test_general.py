@@ -263,10 +263,10 @@ def test_parameters_out_of_range_are_not_a_value():
 def test_separated_classes():
     side = np.where(LABELS == 1, 1.0, -1.0)[:, None]
     with pm.Model() as model:
-        pm.Bernoulli("y", logit_p=side @ sparse("w", 1), observed=LABELS)
+        pm.Bernoulli("y", logit_p=np.hstack([side, side]) @ sparse("w", 2), observed=LABELS)
     surface = read_general(model).surface
-    assert surface.look(np.ones(1), np.empty(0)).separates
-    assert not surface.look(-np.ones(1), np.empty(0)).separates
+    assert surface.look(np.ones(2), np.empty(0)).separates
+    assert not surface.look(-np.ones(2), np.empty(0)).separates
 
 
 def test_numbers_do_not_separate(normal):

@@ -8,6 +8,7 @@ from pymc.distributions.transforms import ordered
 from scipy import stats
 
 from bayes_sparse.inputs.pm_model import read_general
+from bayes_sparse.inputs.pm_model.roles import Asked
 
 from .networks import CLASSES, INPUTS, LABELS, TARGETS, normal_network, softmax_model, sparse
 from .user_models import BINARY, REAL, N, X, bernoulli_logit, sparse_weights
@@ -43,11 +44,11 @@ def test_named_weights_whatever_their_prior():
         V = pm.Normal("V", 0.0, shared, shape=(2, 3))
         w = pm.Normal("w", 0.0, 1.0, shape=3)
         pm.Bernoulli("y", logit_p=pt.tanh(INPUTS @ V) @ w, observed=LABELS)
-    both = read_general(model, weights=("w", "V"))
+    both = read_general(model, asked=Asked(("w", "V")))
     assert [block.name for block in both.sparse] == ["V", "w"]
     assert both.nuisance == ()
     assert both.precision == {"V": ("shared",), "w": ()}
-    one = read_general(model, weights="w")
+    one = read_general(model, Asked(("w",)))
     assert [block.name for block in one.sparse] == ["w"]
     assert [block.name for block in one.fixed] == ["V"]
     assert one.nuisance == ("shared",)
@@ -116,7 +117,7 @@ def test_refusals():
         bernoulli_logit(pt.tanh(X @ pm.Normal("w", 0.0, 1.0, shape=4)))
 
     refused("No sparse prior was found", nothing_sparse)
-    refused("weights='v' does not name a vector", nothing_sparse, weights=("w", "v"))
+    refused("sparse='v' does not name a variable", nothing_sparse, asked=Asked(("w", "v")))
 
     def behind_a_prior():
         w = sparse_weights()

@@ -11,7 +11,7 @@ def test_named_weights_with_a_constant_sd():
     with pm.Model() as model:
         w = pm.Normal("w", 0.0, 1.0, shape=P)
         pm.Bernoulli("y", logit_p=pm.Normal("b", 0, 1) + X @ w, observed=BINARY)
-    declared = check(model, weights="w")
+    declared = check(model, "w")
     assert declared.precision == {"w": ()}
     assert declared.hyper("w", np.ones(P)) is None
     assert declared.problem.free.tolist() == [True] * P + [False]
@@ -22,7 +22,7 @@ def test_naming_one_of_two_leaves_the_other_fixed():
         v = pm.Normal("v", 0.0, 2.0, shape=2)
         w = pm.Normal("w", 0.0, 1.0, shape=P)
         pm.Bernoulli("y", logit_p=Z @ v + X @ w, observed=BINARY)
-    declared = check(model, weights="w")
+    declared = check(model, "w")
     assert [block.name for block in declared.fixed] == ["v"]
     np.testing.assert_allclose(declared.problem.fixed_precision(np.empty(0)), [0.25, 0.25])
 
@@ -31,7 +31,7 @@ def test_naming_weights_keeps_those_with_their_own_precisions_sparse():
     with pm.Model() as model:
         v = pm.Normal("v", 0.0, 2.0, shape=2)
         pm.Bernoulli("y", logit_p=Z @ v + X @ sparse_weights(), observed=BINARY)
-    declared = check(model, weights="v")
+    declared = check(model, "v")
     assert [block.name for block in declared.sparse] == ["v", "w"]
     assert declared.nuisance == ()
 
@@ -43,4 +43,6 @@ def test_global_and_local_scales_are_both_named():
     declared = check(model)
     assert declared.precision == {"w": ("scale", "local")}
     assert declared.nuisance == ()
-    assert declared.hyper("w", np.ones(P)) is None
+    precision = np.array([0.2, 1.0, 30.0, 4.0])
+    values = declared.hyper("w", precision)
+    np.testing.assert_allclose((values["scale"] * values["local"]) ** -2.0, precision, rtol=1e-9)
