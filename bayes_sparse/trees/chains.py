@@ -65,9 +65,10 @@ def health_of(posterior: xr.Dataset, stats: xr.Dataset) -> ChainHealth:
     """Of draws and what their sampler said of them."""
     import arviz as az  # takes seconds, and what is not sampled does not need it
 
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constants, which have neither
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constants, which have no R-hat and are left out
         r_hat = _flat(az.rhat(posterior, method="rank"))
-        bulk, tail = (_flat(az.ess(posterior, method=method)) for method in ("bulk", "tail"))
+        found = (_flat(az.ess(posterior, method=method)) for method in ("bulk", "tail"))
+        bulk, tail = ({name: ess[name] for name in r_hat if name in ess} for ess in found)
     worst = max(r_hat, key=lambda name: r_hat[name], default="")
     energy = xr.DataTree.from_dict({"/sample_stats": stats}) if "energy" in stats else None
     return ChainHealth(

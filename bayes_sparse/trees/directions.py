@@ -17,13 +17,23 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from bayes_sparse.common.checks import small_enough
 from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.problem.surfaces import Surface
 from bayes_sparse.trees.description import Drawn
-from bayes_sparse.trees.naming import chain_and_draw, fixed_names, put, put_fixed, put_nuisance, spread, term_labels
+from bayes_sparse.trees.naming import (
+    chain_and_draw,
+    fits_in_full,
+    fixed_names,
+    given_back,
+    held_in_draws,
+    put,
+    put_fixed,
+    put_nuisance,
+    spread,
+    term_labels,
+)
 
 __all__ = ["DirectionsDescription"]
 
@@ -189,17 +199,33 @@ class DirectionsDescription:
 
     def named(self, x: FloatArray, theta: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
         """Draws of the directions kept, of every weight where they can be stored, and of the nuisance parameters."""
-        labelled, k = self.labelled, self._k
+        labelled, full = self.labelled, fits_in_full(self.labelled, len(x))
+        if labelled.users is not None and full:
+            known = theta if theta.size else held_in_draws(labelled, self._theta, len(x))
+            weights = given_back(labelled, x @ self._weights, known, shape)
+        else:
+            weights = self._named_weights(x, theta, shape, full=full)
+        k = self._k
+        if not k:
+            return weights
+        taken = {
+            *weights,
+            *(block.name for block in labelled.sparse),
+            *(labelled.constant_data or ()),
+            labelled.observed,
+        }
+        name = "u_direction" if "u" in taken else "u"
+        drawn = xr.Dataset(
+            {name: (("chain", "draw", "direction"), x[:, :k].reshape(*shape, k))},
+            coords={"direction": np.flatnonzero(self.outcome.kept) + 1},
+        )
+        return drawn.merge(weights)
+
+    def _named_weights(self, x: FloatArray, theta: FloatArray, shape: tuple[int, int], *, full: bool) -> xr.Dataset:
+        labelled = self.labelled
         coords: dict[str, Any] = dict(chain_and_draw(shape))
         variables: Variables = {}
-        if k:
-            taken = any(block.name == "u" for block in (*labelled.sparse, *labelled.fixed))
-            name = "u_direction" if taken else "u"
-            variables[name] = (("chain", "draw", "direction"), x[:, :k].reshape(*shape, k))
-            coords["direction"] = np.flatnonzero(self.outcome.kept) + 1
-        blocks = (*labelled.sparse, *labelled.fixed) if k else labelled.fixed
-        if not small_enough(8 * len(x) * labelled.M, "Every draw of every weight"):
-            blocks = labelled.fixed
+        blocks = (*labelled.sparse, *labelled.fixed) if self._k and full else labelled.fixed
         if blocks:
             drawn = self.reported(x).reshape(*shape, -1)
             for block in blocks:
@@ -208,8 +234,8 @@ class DirectionsDescription:
         return xr.Dataset(variables, coords=coords)
 
     def sampled(self, x: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
-        """Draws without the nuisance parameters, which are held."""
-        return self.named(x, np.empty((len(x), 0)), shape)
+        """Draws without the nuisance parameters, which are held, unless the model is the user's own."""
+        return self.named(x, held_in_draws(self.labelled, self._theta, len(x)), shape)
 
     def more(self, x: FloatArray) -> Variables:
         """Moments of the directions."""

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from bayes_sparse.common.checks import small_enough
 from bayes_sparse.common.types import FloatArray, IntArray, Variables
 from bayes_sparse.inference.claims import FALSE_FINDS, Claims
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
@@ -15,7 +16,11 @@ from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 __all__ = [
     "chain_and_draw",
     "claimed",
+    "fits_in_full",
     "fixed_names",
+    "given_back",
+    "groups_named",
+    "held_in_draws",
     "in_parts",
     "named_draws",
     "of_each_observation",
@@ -40,9 +45,21 @@ def in_parts(count: int, width: int) -> list[IntArray]:
 
 
 def named_draws(
-    labelled: LabelledProblem, index: IntArray, w: FloatArray, theta: FloatArray, shape: tuple[int, int]
+    labelled: LabelledProblem,
+    index: IntArray,
+    w: FloatArray,
+    theta: FloatArray,
+    shape: tuple[int, int],
+    precision: FloatArray | None = None,
 ) -> xr.Dataset:
-    """Draws of the weights (S, k) of the columns ``index`` and of the nuisance parameters (S, t)."""
+    """Draws of the weights (S, k) of the columns ``index`` and of the nuisance parameters (S, t).
+
+    Of a user's own model all variables; what follows from the ``precision`` of its sparse columns, where it has any.
+    """
+    if labelled.users is not None and fits_in_full(labelled, len(w)):
+        full = np.zeros((len(w), len(labelled.prior_mean)))
+        full[:, index] = labelled.in_users_units(w, index)
+        return given_back(labelled, full, theta, shape, precision)
     coords: dict[str, Any] = dict(chain_and_draw(shape))
     variables: Variables = {}
     reported = (labelled.in_users_units(w, index) + labelled.prior_mean[index]).reshape(*shape, len(index))
@@ -50,6 +67,38 @@ def named_draws(
         put(variables, coords, block, reported, index)
     put_nuisance(variables, labelled, theta, shape)
     return xr.Dataset(variables, coords=coords)
+
+
+def fits_in_full(labelled: LabelledProblem, count: int) -> bool:
+    """Whether so many draws of every weight are stored."""
+    return small_enough(8 * count * labelled.M, "Every draw of every weight")
+
+
+def given_back(
+    labelled: LabelledProblem,
+    w: FloatArray,
+    theta: FloatArray,
+    shape: tuple[int, int],
+    precision: FloatArray | None = None,
+) -> xr.Dataset:
+    """Every variable of a user's own model, in its full shape, from draws of all columns (S, width)."""
+    assert labelled.users is not None
+    coords: dict[str, Any] = dict(chain_and_draw(shape))
+    variables: Variables = {}
+    known = np.full(labelled.M, np.nan) if precision is None else precision
+    for name, (dims, values) in labelled.users(w, theta, known).items():
+        sizes = values.shape[1:]
+        if any(len(labelled.coords.get(dim, range(size))) != size for dim, size in zip(dims, sizes, strict=True)):
+            continue  # a Deterministic that contradicts its dims, as Bambi has of ordered classes
+        variables[name] = (("chain", "draw", *dims), values.reshape(*shape, *sizes))
+        for dim, size in zip(dims, sizes, strict=True):
+            coords[dim] = labelled.coords.get(dim, np.arange(size))
+    return xr.Dataset(variables, coords=coords)
+
+
+def held_in_draws(labelled: LabelledProblem, theta: FloatArray, count: int) -> FloatArray:
+    """Nuisance parameters that are held, as draws: of a user's own model, which PyMC wants whole, and of no other."""
+    return np.broadcast_to(theta, (count, theta.size)) if labelled.users is not None else np.empty((count, 0))
 
 
 def put(variables: Variables, coords: dict[str, Any], block: WeightBlock, draws: FloatArray, index: IntArray) -> None:
@@ -85,11 +134,16 @@ def put_nuisance(variables: Variables, labelled: LabelledProblem, theta: FloatAr
 
 def of_each_observation(labelled: LabelledProblem, pointwise: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
     """The log-likelihood of each observation at each draw, (S, n)."""
-    more = (f"{labelled.observed}_dim_{i}" for i in range(1, labelled.y.ndim))
-    return xr.Dataset(
-        {labelled.observed: (("chain", "draw", labelled.obs_dim, *more), pointwise.reshape(*shape, *labelled.y.shape))},
-        coords={**chain_and_draw(shape), labelled.obs_dim: labelled.obs},
-    )
+    parts = labelled.observations
+    pieces = np.split(pointwise, np.cumsum([np.prod(part.shape, dtype=int) for part in parts])[:-1], axis=1)
+    told = [(part, own) for part, own in zip(parts, pieces, strict=True) if part.told]
+    variables: Variables = {
+        part.name: (("chain", "draw", *part.dims[: len(part.shape)]), own.reshape(*shape, *part.shape))
+        for part, own in told
+    }
+    inside = {dim for part, _ in told for dim in part.dims[: len(part.shape)]}
+    labels = {dim: v for part, _ in told for dim, v in part.coords.items() if dim in inside}
+    return xr.Dataset(variables, coords={**chain_and_draw(shape), **labels})
 
 
 def put_fixed(
@@ -141,6 +195,11 @@ def claimed(claims: Claims, kept: IntArray, size: int) -> Variables:
 def term_labels(labelled: LabelledProblem) -> dict[str, Any]:
     """The column and the class of each basis function, where there are several classes."""
     return {name: ("basis", values) for name, values in labelled.labels.items()}
+
+
+def groups_named(labelled: LabelledProblem) -> Variables:
+    """The group of each basis function, where some share their precision."""
+    return {} if labelled.group_of is None else {"group": (("basis",), np.array(labelled.group_of))}
 
 
 def fixed_names(labelled: LabelledProblem) -> list[str]:

@@ -17,6 +17,7 @@ from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.model import slab_precision
+from bayes_sparse.inputs.pm_model.roles import Asked
 
 __all__ = ["RUNGS", "Rung", "StoredFit", "read_trees", "rung_of", "stored", "was_sampled"]
 
@@ -79,10 +80,10 @@ class StoredFit:
         return bool(self.settings.get("linear", True))
 
     @property
-    def weights(self) -> str | tuple[str, ...] | None:
-        """The sparse variables that the user named."""
-        named = self.settings.get("weights")
-        return tuple(named) if isinstance(named, list) else named
+    def asked(self) -> Asked:
+        """What the user said is sparse in a model of their own."""
+        sparse, grouped = (tuple(self.settings.get(name, ())) for name in ("sparse", "grouped"))
+        return Asked(sparse, grouped, bool(self.settings.get("hyper_declared")))
 
     @cached_property
     def likelihood(self) -> likelihoods.Likelihood:
@@ -272,16 +273,26 @@ class StoredFit:
 
     @property
     def classes(self) -> list[Any] | None:
-        """Labels of the classes, in the order of their numbers."""
-        return self.constant["class"].to_numpy().tolist() if "class" in self.constant.variables else None
+        """Labels of the classes of a named model, in the order of their numbers."""
+        own = not self.declared and "class" in self.constant.variables
+        return self.constant["class"].to_numpy().tolist() if own else None
+
+    @property
+    def parameters(self) -> xr.Dataset | None:
+        """Draws without the Deterministics of a user's model that have a value per observation: those predict."""
+        n = -1 if self.observed is None or not self.observed.ndim else self.observed.shape[0]
+        made = set(self.settings.get("deterministics", ()))
+        if self.posterior is None or not made:
+            return self.posterior
+        return self.posterior.drop_vars([v for v in made & set(self.posterior) if n in self.posterior[v].shape[2:]])
 
     @cached_property
     def draws(self) -> dict[str, FloatArray]:
         """Draws of every parameter by its name, "w[label]" for the entry of a vector, each (chain, draw)."""
-        if self.posterior is None:
+        if self.parameters is None:
             return {}
         out: dict[str, FloatArray] = {}
-        for name, variable in self.posterior.data_vars.items():
+        for name, variable in self.parameters.data_vars.items():
             values = variable.transpose("chain", "draw", ...)
             dims = values.dims[2:]
             flat = values.to_numpy().reshape(*values.shape[:2], -1)

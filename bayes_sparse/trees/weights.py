@@ -13,18 +13,27 @@ from scipy.sparse import eye_array
 from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.claims import Claims
 from bayes_sparse.inference.evidence.claims import claims
+from bayes_sparse.inference.evidence.nearby import Nearby, nearby
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.problem.problem import Active
 from bayes_sparse.trees.description import Drawn
-from bayes_sparse.trees.naming import claimed, fixed_names, named_draws, put_fixed, spread, term_labels
+from bayes_sparse.trees.naming import (
+    claimed,
+    fixed_names,
+    groups_named,
+    held_in_draws,
+    named_draws,
+    put_fixed,
+    spread,
+    term_labels,
+)
 from bayes_sparse.trees.spread import is_thin, variance_along
 
 __all__ = ["WeightsDescription", "factor_of"]
 
 _WIDE = 1000  # weights from which a posterior on the side of the rows is stored by its thin factor
-_STEP = 1e-3  # of differences along a nuisance parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +107,7 @@ class WeightsDescription:
             "sd": (("basis",), spread(sd[basis], kept, M, np.nan)),
             "gamma": (("basis",), spread(state.gamma[basis], kept, M)),
             **claimed(self._claims, kept, M),
+            **groups_named(labelled),
             "column": (("coordinate",), index),
             "coordinate_mean": (("coordinate",), mean),
             **covariance,
@@ -141,13 +151,32 @@ class WeightsDescription:
         }
 
     def draw(self, count: int, rng: np.random.Generator) -> Drawn:
-        """Nuisance parameters are drawn from the normal that the objective's curvature suggests."""
-        state, k = self._state, len(self._state.index)
+        """Nuisance parameters are drawn from the normal that the objective's curvature suggests.
+
+        Weights follow those that are drawn together with others; their log density is that of the draws before.
+        """
+        state, k, m = self._state, len(self._state.index), self._state.theta.size
         z = rng.standard_normal((count, k))
         x = state.mean + (state.posterior.spread(z) if isinstance(state.posterior, Dual) else z @ self.factor.T)
-        theta = _draw_theta(self.fitted, state, self.labelled.searched.theta_bounds, count, rng)
         log_q = -0.5 * (np.sum(z**2, axis=1) + k * np.log(2 * np.pi) - state.posterior.log_determinant)
-        return Drawn(x, theta, log_q)
+        if not m:
+            return Drawn(x, np.empty((count, 0)), log_q)
+        low, high = self.labelled.searched.theta_bounds.T
+        away = rng.standard_normal((count, m)) @ self._nuisance.factor.T
+        theta = np.clip(state.theta + away, low, high)  # where the data say little, a normal goes far beyond reason
+        return Drawn(x + self._followed(theta), theta, log_q)
+
+    @cached_property
+    def _nuisance(self) -> Nearby:
+        return nearby(self.fitted, self._state)
+
+    def _followed(self, theta: FloatArray) -> FloatArray:
+        """How far the weights have moved with their nuisance parameters."""
+        return np.asarray((theta - self._state.theta) @ self._nuisance.drift.T) if theta.shape[1] > 1 else np.zeros(1)
+
+    def before(self, drawn: Drawn) -> FloatArray:
+        """Draws of the weights as if the nuisance parameters were at their points."""
+        return drawn.x - self._followed(drawn.theta)
 
     def look(self, drawn: Drawn, some: Any, *, each: bool) -> tuple[FloatArray | None, dict[str, FloatArray]]:
         """The log target at the point values of the nuisance parameters."""
@@ -156,6 +185,9 @@ class WeightsDescription:
         pointwise = problem.log_densities(eta, theta) if each else None
         known = pointwise if not state.theta.size else None  # then they are at their points already
         point = np.broadcast_to(state.theta, (len(x), state.theta.size))
+        if state.theta.size > 1:
+            x = x - self._followed(theta)
+            eta = problem.predictor(x, state.index)
         return pointwise, {"log_p": problem.log_joint(eta, point, known) + self._log_prior(x)}
 
     def _log_prior(self, x: FloatArray) -> FloatArray:
@@ -191,11 +223,13 @@ class WeightsDescription:
 
     def named(self, x: FloatArray, theta: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
         """Draws under the user's names."""
-        return named_draws(self.labelled, self._state.index, x, theta, shape)
+        index, M = self._state.index, self.labelled.M
+        precision = spread(self._state.alpha[index < M], index[index < M], M, np.inf)
+        return named_draws(self.labelled, index, x, theta, shape, precision)
 
     def sampled(self, x: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
-        """Draws without the nuisance parameters, which are held."""
-        return self.named(x, np.empty((len(x), 0)), shape)
+        """Draws without the nuisance parameters, which are held, unless the model is the user's own."""
+        return self.named(x, held_in_draws(self.labelled, self._state.theta, len(x)), shape)
 
     def more(self, x: FloatArray) -> Variables:
         """Nothing."""
@@ -218,29 +252,3 @@ def _variances(covariance: Variables, k: int) -> FloatArray:
         factor = dataset["covariance_factor"].to_numpy()
         return np.asarray(np.einsum("ij,ij->i", factor, factor))
     return variance_along(dataset, eye_array(k, format="csr"))
-
-
-def _draw_theta(
-    approximation: Approximation, state: State, bounds: FloatArray, count: int, rng: np.random.Generator
-) -> FloatArray:
-    m = state.theta.size
-    if not m:
-        return np.empty((count, 0))
-    curvature = -_theta_curvature(approximation, state)
-    sd = np.where(curvature > 0, 1 / np.sqrt(np.maximum(curvature, 1e-300)), 0.0)
-    low, high = bounds.T  # where the data say little, a normal on the log scale would go far beyond reason
-    return np.clip(state.theta + sd * rng.standard_normal((count, m)), low, high)
-
-
-def _theta_curvature(approximation: Approximation, state: State) -> FloatArray:
-    """Second derivative of the objective along each nuisance parameter."""
-    m = state.theta.size
-    if isinstance(state.posterior, Primal):
-        return np.asarray(approximation.curvature(state).diagonal()[-m:])
-    out = np.empty(m)  # more terms than observations: by differences, on the side of the rows
-    for i, step in enumerate(_STEP * np.eye(m)):
-        up, down = (
-            approximation.at(state.index, state.alpha, state.theta + move, state).objective for move in (step, -step)
-        )
-        out[i] = (up - 2 * state.objective + down) / _STEP**2
-    return out

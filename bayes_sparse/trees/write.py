@@ -1,6 +1,7 @@
 """The one writer of trees: a fit, described by its family, as an `xarray.DataTree` that ArviZ takes as it is.
 
-Groups: ``posterior`` (draws of the terms kept and of the nuisance parameters), ``sample_stats``, ``log_likelihood``,
+Groups: ``posterior`` (draws of the terms kept and of the nuisance parameters; of a user's own model all of its
+variables in full, as PyMC has them), ``sample_stats``, ``log_likelihood``,
 ``observed_data``, ``constant_data``, and ``evidence`` with one value a basis function. The root's attribute
 ``bayes_sparse`` holds, as JSON, what prediction needs beside numbers.
 """
@@ -18,9 +19,10 @@ from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.sampling import Chains
 from bayes_sparse.inputs.kernel_width import WidthSearch
 from bayes_sparse.problem.labelled import LabelledProblem
-from bayes_sparse.trees.description import Description, moments_of
+from bayes_sparse.trees.description import Description, Drawn, moments_of
 from bayes_sparse.trees.naming import chain_and_draw, in_parts, of_each_observation
 from bayes_sparse.trees.spread import THIN
+from bayes_sparse.trees.weights import WeightsDescription
 
 __all__ = [
     "at_alpha_tree",
@@ -191,6 +193,8 @@ def _drawn(description: Description, shape: tuple[int, int], rng: np.random.Gene
     labelled, count = description.labelled, shape[0] * shape[1]
     drawn = description.draw(count, rng)
     groups = {"posterior": description.named(drawn.x, drawn.theta, shape)}
+    if labelled.users is not None and isinstance(description, WeightsDescription):
+        groups |= _coordinates(description, drawn, shape)
     stats = {"log_q": drawn.log_q}
     n = labelled.y.size
     if quick_enough(count * n):
@@ -210,14 +214,29 @@ def _drawn(description: Description, shape: tuple[int, int], rng: np.random.Gene
     return groups
 
 
+def _coordinates(description: WeightsDescription, drawn: Drawn, shape: tuple[int, int]) -> dict[str, xr.Dataset]:
+    """Draws of the columns' weights as log_q and log_p are of, where the posterior of a user's model has others."""
+    if not description.labelled.apart and drawn.theta.shape[1] < 2:
+        return {}
+    own = description.reported(description.before(drawn))
+    variables: Variables = {"coordinates": (("chain", "draw", "coordinate"), own.reshape(*shape, -1))}
+    return {"latent": xr.Dataset(variables, coords=chain_and_draw(shape))}
+
+
 def _assembled(labelled: LabelledProblem, groups: dict[str, xr.Dataset]) -> xr.DataTree:
     """Add the data and what prediction needs to the groups of a fit."""
     obs = {labelled.obs_dim: labelled.obs}
-    dims = (labelled.obs_dim, *(f"{labelled.observed}_dim_{i}" for i in range(1, labelled.y.ndim)))
-    groups["observed_data"] = xr.Dataset({labelled.observed: (dims, labelled.y)}, coords=obs)
+    told = [part for part in labelled.observations if part.told]
+    groups["observed_data"] = xr.Dataset(
+        {part.name: (part.dims, part.values) for part in told},
+        coords={dim: labels for part in told for dim, labels in part.coords.items()},
+    )
     constant = (labelled.constant_data or {}) | {name: (("basis",), v) for name, v in labelled.labels.items()}
     used = {dim for dims_, _ in constant.values() for dim in dims_}
     known = {**obs, "feature": labelled.settings.get("columns"), "basis": np.array(labelled.names)}
+    if labelled.users is not None:  # the data are the user's, under the dims of their model
+        sizes = {dim: size for dims_, v in constant.values() for dim, size in zip(dims_, np.shape(v), strict=True)}
+        known = {dim: np.arange(size) for dim, size in sizes.items()} | labelled.coords
     coords: dict[str, Any] = {dim: labels for dim, labels in known.items() if dim in used}
     groups["constant_data"] = xr.Dataset(
         {name: (d, v) for name, (d, v) in constant.items() if name != "classes"}

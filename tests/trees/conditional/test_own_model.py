@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 import bayes_sparse as bs
 from bayes_sparse.fitting.choices import choose_method, choose_model
 from bayes_sparse.fitting.families import Task, find
-from bayes_sparse.inputs.pm_model.declared import declared_problem
+from bayes_sparse.inputs.pm_model.own_problem import declared_problem
 from tests.support import UNCOMPILED
 
 from .fits import TARGETS, X, Z, points, slopes

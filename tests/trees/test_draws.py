@@ -1,0 +1,46 @@
+"""Draws of weights and nuisance parameters together."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from bayes_sparse.inference.approximations import LaplaceApproximation
+from bayes_sparse.inference.evidence.state import Objective, Outcome
+from bayes_sparse.trees.weights import WeightsDescription
+from tests.inference.test_nearby import linear
+
+pytestmark = pytest.mark.quick
+
+COUNT = 40_000
+
+
+def described(n, M, m):
+    problem, alpha, P = linear(n, M, m)
+    laplace = LaplaceApproximation(problem, Objective(log_prior=problem.log_prior))
+    state = laplace.at(np.arange(M), alpha, problem.theta)
+    end = Outcome(state, [], converged=True, iterations=1)
+    return WeightsDescription(SimpleNamespace(searched=problem), laplace, end, state, laplace), state, P
+
+
+@pytest.mark.parametrize(("n", "M"), [(40, 5), (12, 20)])
+def test_all_draws_together_have_the_covariance_of_the_joint_posterior(n, M):
+    """Of a linear model, where some slopes are called nuisance parameters and are correlated with the weights."""
+    description, _, P = described(n, M, 3)
+    drawn = description.draw(COUNT, np.random.default_rng(1))
+    found, truth = np.cov(np.hstack([drawn.x, drawn.theta]), rowvar=False), np.linalg.inv(P)
+    sd = np.sqrt(np.diag(truth))
+    assert_allclose(found / np.outer(sd, sd), truth / np.outer(sd, sd), atol=5 * np.sqrt(2 / COUNT))
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_log_densities_are_those_at_the_point_values(m):
+    """The posterior is normal there, so both densities differ by the evidence, whichever way the weights followed."""
+    description, state, _ = described(40, 5, m)
+    drawn = description.draw(50, np.random.default_rng(1))
+    each, targets = description.look(drawn, slice(None), each=True)
+    assert_allclose(targets["log_p"] - drawn.log_q, np.full(50, state.log_evidence), rtol=1e-9)
+    problem = description.labelled.searched
+    eta = drawn.x @ problem.design.columns(np.arange(5)).T
+    assert_allclose(each, [problem.pointwise(*draw)[0] for draw in zip(eta, drawn.theta, strict=True)])
