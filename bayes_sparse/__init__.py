@@ -8,6 +8,7 @@ from bayes_sparse import datasets, methods, models
 from bayes_sparse.common.registry import shown_as as _shown_as
 from bayes_sparse.common.warnings import FitWarning, LikelihoodWarning, UndecidedWarning
 from bayes_sparse.fitting.evidence_op import EvidenceOp, log_evidence_op
+from bayes_sparse.fitting.explain import Explanation, explain
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.fitting.grid import methods_grid as _methods_grid
 from bayes_sparse.fitting.grid import models_grid as _models_grid
@@ -23,6 +24,7 @@ from bayes_sparse.report import report
 from bayes_sparse.results.comparison import Comparison, compare, plot_compare
 from bayes_sparse.results.correct import correct
 from bayes_sparse.results.diagnose import Diagnosis, SamplingDiagnosis, diagnose
+from bayes_sparse.results.initvals import initvals
 from bayes_sparse.results.log_evidence import LogEvidence, log_evidence
 from bayes_sparse.results.plots.fits import plot_curve, plot_history, plot_relevance
 from bayes_sparse.results.plots.searches import plot_cv, plot_evidence_1d, plot_path, plot_spectrum
@@ -33,6 +35,7 @@ __all__ = [
     "Comparison",
     "Diagnosis",
     "EvidenceOp",
+    "Explanation",
     "FitWarning",
     "LikelihoodWarning",
     "LogEvidence",
@@ -44,7 +47,9 @@ __all__ = [
     "correct",
     "datasets",
     "diagnose",
+    "explain",
     "fit",
+    "initvals",
     "kfold",
     "ladder",
     "likelihoods",

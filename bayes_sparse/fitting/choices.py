@@ -13,6 +13,7 @@ from bayes_sparse.common.types import Hyper
 from bayes_sparse.fitting.families import rules_of
 from bayes_sparse.inference.method import EvidenceMethod, Method
 from bayes_sparse.inputs import likelihoods
+from bayes_sparse.inputs.bambi_model import BambiModel, built, is_bambi, sparse_terms
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.model import Model
 from bayes_sparse.inputs.pm_model.declared import Declared
@@ -43,11 +44,18 @@ _WITHOUT_PRECISIONS = (
 
 
 def choose(
-    model: str | Model | pm.Model, method: str | Method, likelihood: str | Likelihood, settings: dict[str, Any]
+    model: str | Model | pm.Model | BambiModel,
+    method: str | Method,
+    likelihood: str | Likelihood,
+    settings: dict[str, Any],
 ) -> tuple[Model, Method]:
     """Model and method with the settings given by name, each to the one that has it; all of it checked."""
     chosen = choose_model(model)
     given = {name: value for name, value in settings.items() if not (value is None and name in _OPTIONAL)}
+    if is_bambi(model) and given.get("sparse") is not None:
+        given["sparse"], given["grouped"] = sparse_terms(model, given["sparse"])
+    if isinstance(chosen, Declared):
+        chosen = _asked_of(chosen, given)
     hyper = checked_hyper(given.pop("hyper", chosen.hyper))
     if isinstance(chosen, Declared):
         asked = given.get("prior")
@@ -66,6 +74,14 @@ def choose(
     return chosen, chosen_method
 
 
+def _asked_of(model: Declared, given: dict[str, Any]) -> Declared:
+    """A model of the user's with what they say is sparse, taken out of the settings: its prior depends on that."""
+    said: dict[str, Any] = {name: given.pop(name) for name in ("sparse", "grouped", "scales") if name in given}
+    if isinstance(given.get("hyper"), str):
+        said["hyper"] = given.pop("hyper")
+    return replace(model, prior="auto", **said) if said else model
+
+
 def _with_prior_for(method: str | Method, model: Declared, hyper: Hyper | None) -> Declared:
     """A horseshoe of the user's as such, but where a method or a hyper-prior for precisions alone is asked for."""
     finder = choose_method(method, model, hyper)
@@ -77,15 +93,17 @@ def _with_prior_for(method: str | Method, model: Declared, hyper: Hyper | None) 
     return model
 
 
-def choose_model(model: str | Model | pm.Model) -> Model:
-    """The model object behind a name, an object or a `pm.Model`."""
+def choose_model(model: str | Model | pm.Model | BambiModel) -> Model:
+    """The model object behind a name, an object, a `pm.Model` or a Bambi model."""
+    if is_bambi(model):
+        return Declared(built(model), *sparse_terms(model))
     if isinstance(model, pm.Model):
         return Declared(model)
     chosen: Any = registry.lookup(_MODELS, model, "model")() if isinstance(model, str) else model
     if isinstance(chosen, type) or not isinstance(chosen, Model):
         raise TypeError(
             f"The model must be a name ({', '.join(registry.options(_MODELS))}), an object of "
-            f"bayes_sparse.models or a pm.Model, not {chosen!r}."
+            f"bayes_sparse.models, a pm.Model or a Bambi model, not {chosen!r}."
         )
     made: Model = chosen
     return made

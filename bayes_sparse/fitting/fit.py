@@ -21,23 +21,26 @@ from bayes_sparse.fitting.choices import (
     slab_in_force,
 )
 from bayes_sparse.fitting.families import Found, Task, family_of, find
+from bayes_sparse.fitting.held import settled
 from bayes_sparse.fitting.nuts.sample import sample_at_alpha, sample_whole
 from bayes_sparse.fitting.readings import NamedReading, Reading, named_reading, reading_of, with_width_found
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inference.sampling import Sampling
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import kernel_width
+from bayes_sparse.inputs.bambi_model import BambiModel, column_means, is_bambi, of_rows
 from bayes_sparse.inputs.basis import Basis
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.model import Handed, Model
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.problem.labelled import LabelledProblem
+from bayes_sparse.trees.centring import uncentred
 
 __all__ = ["fit"]
 
 
 def fit(
-    model: str | Model | pm.Model,
+    model: str | Model | pm.Model | BambiModel,
     data: Any = None,
     *,
     method: str | Method = "evidence",
@@ -57,14 +60,16 @@ def fit(
 
     Parameters
     ----------
-    model : str, model object or pymc.Model
+    model : str, model object, pymc.Model or bambi.Model
         A name from `bayes_sparse.models` (``"ard_gaussian"``, ``"laplace_eigen"``, ``"jeffreys_laplace"``,
         ``"student_multinomial"``, ``"horseshoe"``), one of its objects with settings of its own, or any `pm.Model` with
-        a sparse Gaussian prior and a linear predictor (for ``"revm"``, any that can be differentiated twice).
+        a sparse Gaussian prior and a linear predictor (for ``"revm"``, any that can be differentiated twice). Of a
+        Bambi model the population-level slopes are sparse, a categorical term as a whole; neither intercepts nor
+        smooths are, and group-specific effects are random effects. Bambi's functions take the tree.
     data : tuple, DataFrame, Dataset or dict
         ``(X, y)``, X dense or sparse, or, with several classes, by class (a dict of tables, an array with a class dim);
         a pandas or polars DataFrame or an xarray Dataset with ``target``; for a
-        `pm.Model` None, or new values for its `pm.Data` by name.
+        `pm.Model` None, or new values for its `pm.Data` by name; for a Bambi model None.
     method : str or method object
         ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"revm"``, ``"full_matrix"``;
         ``"global_local"`` (for ``"horseshoe"``, and a `pm.Model` that declares one);
@@ -95,7 +100,8 @@ def fit(
         Settings of the model or of the method by name. Of models: ``hyper``, the shape and rate (a, b) of the Gamma
         prior on precisions (flat for evidence methods and a proper neighbour for NUTS where none is given; for
         ``"student_multinomial"`` without kernels (1, 0.1) for both), ``slab``, how large weights may be, ``bias_sd``
-        ... Of evidence methods:
+        ... Of a `pm.Model`: ``sparse`` and ``grouped``, names of variables with a precision to be found for each weight
+        or for all of their weights, and ``hyper="declared"``. Of evidence methods:
         ``smoothness``, the cost of a degree of freedom in nats, ``max_iterations``, ``tolerance``, ``approximation``;
         ``expansion="evidence"``, ``lam=2.0``, ``all_points=True`` ... Of NUTS: ``tune``, ``target_accept``,
         ``sampler``, ``sample_kwargs`` ... Print `bs.methods` and `bs.models` to see what there is.
@@ -104,7 +110,8 @@ def fit(
     -------
     xarray.DataTree
         Groups posterior, sample_stats, log_likelihood, observed_data, constant_data and, for evidence methods,
-        evidence.
+        evidence. The posterior of a `pm.Model` of your own has every variable of it in full, as PyMC would have it;
+        that of a named model the terms kept.
 
     Examples
     --------
@@ -115,18 +122,27 @@ def fit(
     3
     """
     draws, chains = count("draws", draws, 0), count("chains", chains, 1)
+    if is_bambi(model) and data is not None:
+        raise ValueError("A Bambi model holds its data: leave out `data`.")
     chosen, chosen_method = choose(model, method, likelihood, settings)
     likelihood = choose_likelihood(chosen, likelihood, chosen_method)
     handed = Handed(data, target, likelihood, basis, keep, weights, offset)
-    if not isinstance(chosen_method, NUTS):
+    if isinstance(chosen_method, NUTS):
+        sampling = chosen_method(draws=draws, chains=chains, random_seed=random_seed, progressbar=progressbar)
+        tree = _sampled(chosen, chosen_method, handed, sampling)
+    else:
         found = _fitted(chosen, chosen_method, handed, progressbar)
-        return found.tree(draws, chains, np.random.default_rng(random_seed))
-    sampling = chosen_method(draws=draws, chains=chains, random_seed=random_seed, progressbar=progressbar)
-    if not chosen_method.condition:
-        return _whole(chosen, chosen_method, handed, sampling)
-    start = choose_method(chosen_method.start, chosen, chosen.hyper, likelihood)
-    check_method(start, chosen)
-    return sample_at_alpha(_fitted(chosen, start, handed, progressbar), sampling, cold=not chosen_method.warm)
+        tree = found.tree(draws, chains, np.random.default_rng(random_seed))
+    return uncentred(tree, column_means(model), of_rows(model)) if is_bambi(model) else tree
+
+
+def _sampled(model: Model, method: NUTS, handed: Handed, sampling: Sampling) -> xr.DataTree:
+    """By NUTS: everything, or the weights at the hyper-parameters of an evidence fit."""
+    if not method.condition:
+        return _whole(model, method, handed, sampling)
+    start = choose_method(method.start, model, model.hyper, handed.likelihood)
+    check_method(start, model)
+    return sample_at_alpha(_fitted(model, start, handed, sampling.progressbar), sampling, cold=not method.warm)
 
 
 def _fitted(model: Model, method: Method, handed: Handed, progressbar: bool) -> Found[Any]:
@@ -146,7 +162,7 @@ def _fitted(model: Model, method: Method, handed: Handed, progressbar: bool) -> 
         reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
     if isinstance(reading, NamedReading) and not family.folds_duplicates:
         reading.say_duplicates()
-    found = find(task(reading.labelled), progressbar, tried)
+    found = find(task(settled(reading.labelled, task, progressbar)), progressbar, tried)
     found.attributes.update(asked(model, method, handed))
     return found
 

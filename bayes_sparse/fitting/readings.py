@@ -18,13 +18,8 @@ from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import kernel_width
 from bayes_sparse.inputs.model import Centred, Handed, Model, NamedModel, sampled_slab
-from bayes_sparse.inputs.pm_model.declared import (
-    Declared,
-    check_proper,
-    declared_problem,
-    declared_settings,
-    set_data,
-)
+from bayes_sparse.inputs.pm_model.declared import Declared, check_proper, declared_settings, set_data
+from bayes_sparse.inputs.pm_model.own_problem import declared_problem
 from bayes_sparse.inputs.prepare import Prepared, check_reach, prepare
 from bayes_sparse.problem.duplicate_columns import duplicate_columns, in_words
 from bayes_sparse.problem.labelled import LabelledProblem

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import pymc as pm
 import xarray as xr
 
 from bayes_sparse.common.progress import FitProgress, quiet
@@ -36,7 +35,7 @@ __all__ = ["Refit", "cross_validated", "kfold"]
 
 def kfold(
     model: str | Any,
-    data: Any,
+    data: Any = None,
     folds: Any = 10,
     *,
     groups: Any = None,
@@ -49,10 +48,10 @@ def kfold(
 
     Parameters
     ----------
-    model : str or model object
-        As `fit` takes it; a `pm.Model` of your own holds its rows itself and is refused.
+    model : str, model object or pymc.Model
+        As `fit` takes it. Of a `pm.Model` of your own rows are left out by a weight of zero, and scored by its draws.
     data : tuple, DataFrame or Dataset
-        As `fit` takes it.
+        As `fit` takes it; None for a `pm.Model` of your own.
     folds : int, "loo", array or splitter
         How many parts, each balanced in the target; ``"loo"`` for one fit a row; one label a row; or an object with
         ``split(X, y, groups)``, such as scikit-learn's GroupKFold and TimeSeriesSplit.
@@ -89,11 +88,8 @@ def kfold(
     >>> elpd.n_data_points
     60
     """
-    if isinstance(model, pm.Model) or isinstance(choose_model(model), Declared):
-        raise ValueError(
-            "kfold fits named models, whose data it can split; a pm.Model of your own holds its rows itself: fit it on "
-            "the rows of each fold, or use arviz.loo_kfold, which takes a wrapper of yours."
-        )
+    if isinstance(choose_model(model), Declared):
+        return _own(model, data, folds, groups, random_seed, progressbar, fit_arguments)
     given = [fit_arguments.pop(name, None) for name in ("target", "weights", "offset")]
     rows = read_rows(data, *given)
     labelled = data[0] if isinstance(data, tuple) else data
@@ -101,6 +97,32 @@ def kfold(
     split = folds_of(folds, rows, groups, random_seed)
     refit = Refit(rows, split, {"model": model, "random_seed": random_seed, **fit_arguments})
     return cross_validated(refit, workers, progressbar, one_out=isinstance(folds, str))
+
+
+def _own(
+    model: Any,
+    data: Any,
+    folds: Any,
+    groups: Any,
+    random_seed: int | None,
+    progressbar: bool,
+    arguments: dict[str, Any],
+) -> Any:
+    """Of a model of the user's, in this process: models are not sent to others."""
+    from bayes_sparse.refits.own_rows import OwnRefit, own_rows
+
+    method = arguments.get("method")
+    if method == "nuts" or isinstance(method, NUTS):
+        raise ValueError(
+            "By NUTS a pm.Model of your own is sampled with all of its rows: cross-validate it by an evidence "
+            "method, or use arviz.loo_kfold with a wrapper of yours."
+        )
+    given = {"model": model, "data": data, "random_seed": random_seed, **arguments}
+    weights = given.pop("weights", None)
+    with quiet():
+        rows = own_rows(fit(**given | {"draws": 0, "progressbar": False}), weights)
+    refit = OwnRefit(rows, folds_of(folds, rows, groups, random_seed), given)
+    return cross_validated(refit, 1, progressbar, one_out=isinstance(folds, str))
 
 
 class Scored(NamedTuple):

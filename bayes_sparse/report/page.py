@@ -15,6 +15,7 @@ import xarray as xr
 from bayes_sparse.common import registry
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.warnings import tell
+from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.report.head import head
 from bayes_sparse.report.markup import Html, Nothing, joined, paragraph, tag, text
 from bayes_sparse.report.material import Material, Section
@@ -32,7 +33,7 @@ def report(
     title: str | None = None,
     data: Any = None,
     target: str | None = None,
-    model: pm.Model | None = None,
+    model: pm.Model | BambiModel | None = None,
     progressbar: bool = True,
 ) -> Path:
     """Write a page about a fit, or about several side by side, as one HTML file that needs no network.
@@ -49,7 +50,7 @@ def report(
         Rows to check the predictions by, best some that were held out: ``(X, y)``, or a frame with ``target``.
     target : str, optional
         Name of their target column.
-    model : pymc.Model, optional
+    model : pymc.Model or bambi.Model, optional
         Your own model, when the trees came from one.
     progressbar : bool
         Show what is being written.

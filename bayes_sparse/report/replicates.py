@@ -12,11 +12,13 @@ from scipy.sparse import issparse
 from scipy.special import betaincinv
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.bambi_model import BambiModel, graph_of
 from bayes_sparse.inputs.basis import check_dense
 from bayes_sparse.inputs.table import features_of
 from bayes_sparse.results.importance import log_densities
 from bayes_sparse.results.predict.new_rows import columns_at, drawn_weights
 from bayes_sparse.results.relevance import unpruned
+from bayes_sparse.trees.centring import recentred
 from bayes_sparse.trees.read import StoredFit
 
 __all__ = ["band", "coverage", "left_out_weights", "ranks", "reliability", "replicates", "replicates_by_pymc"]
@@ -115,11 +117,11 @@ def replicates(fit: StoredFit, X: Any, *, every: bool = False) -> FloatArray:
     return drawn
 
 
-def replicates_by_pymc(fit: StoredFit, model: pm.Model) -> FloatArray:
+def replicates_by_pymc(fit: StoredFit, model: pm.Model | BambiModel) -> FloatArray:
     """Draw data sets (draws, rows) from a fit of the user's own model, at the rows it holds."""
-    whole = unpruned(fit.tree) if fit.vectors else fit.tree
+    whole = recentred(unpruned(fit.tree) if fit.vectors else fit.tree)
     step = max(1, whole["posterior"].sizes["draw"] * whole["posterior"].sizes["chain"] // _BY_PYMC)
-    with model:
+    with graph_of(model):
         drawn = pm.sample_posterior_predictive(
             whole["posterior"].to_dataset().isel(draw=slice(None, None, step)), random_seed=0, progressbar=False
         )

@@ -69,7 +69,7 @@ def correct(tree: xr.DataTree, random_seed: int | None = None) -> xr.DataTree:
     out = tree.copy()
     out["evidence"] = xr.DataTree(evidence)
     out["sample_stats"] = xr.DataTree(_taken(stats.assign(log_p=log_p, log_weight=own), chosen))
-    for name in ("posterior", "log_likelihood"):
+    for name in ("posterior", "latent", "log_likelihood"):
         if name in tree.children:
             out[name] = xr.DataTree(_taken(tree[name].to_dataset(), chosen))
     return out

@@ -9,6 +9,7 @@ import pymc as pm
 import xarray as xr
 
 from bayes_sparse.common.statuses import Status
+from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.results.importance import Importance, importance, log_densities
 from bayes_sparse.trees.alternatives import in_a_sentence
 from bayes_sparse.trees.chains import health_of
@@ -120,7 +121,7 @@ class SamplingDiagnosis:
         )
 
 
-def diagnose(tree: xr.DataTree, model: pm.Model | None = None) -> Diagnosis | SamplingDiagnosis:
+def diagnose(tree: xr.DataTree, model: pm.Model | BambiModel | None = None) -> Diagnosis | SamplingDiagnosis:
     """How far to trust a fit.
 
     An evidence fit is compared with the exact posterior at its own hyper-parameters: its draws are weighted by the
@@ -131,7 +132,7 @@ def diagnose(tree: xr.DataTree, model: pm.Model | None = None) -> Diagnosis | Sa
     ----------
     tree : xarray.DataTree
         From `bayes_sparse.fit`, with draws.
-    model : pymc.Model, optional
+    model : pymc.Model or bambi.Model, optional
         Your own model, when the tree came from one and was fitted without `weights`: the log target is then computed
         anew by PyMC, whether or not it was stored.
 
@@ -233,9 +234,11 @@ def _aside(evidence: xr.Dataset) -> str:
 
 def _of_chains(tree: xr.DataTree) -> SamplingDiagnosis:
     """What the chains of a sampled posterior say."""
-    posterior = tree["posterior"].to_dataset()
+    fit = stored(tree)
+    posterior = fit.parameters
+    assert posterior is not None
     stats = tree["sample_stats"].to_dataset() if "sample_stats" in tree.children else xr.Dataset()
-    health, fit = health_of(posterior, stats), stored(tree)
+    health = health_of(posterior, stats)
     verdict = "The chains agree, nothing diverged, and there are effective draws enough."
     if health.wrong:
         verdict = (

@@ -116,7 +116,9 @@ def relevance(
         - kept, relevant (kept, and chance at most ``false_finds``), and both as a word: "relevant", "perhaps" or "";
         - rival, the names of the columns left out that could stand in the term's place at a loss of less than three
           nats, best first; rival_loss, what the best column in its place loses, everything else re-estimated (NaN where
-          none pays); alternatives, the term and its rivals in words, "x0 or x1".
+          none pays); alternatives, the term and its rivals in words, "x0 or x1";
+        - group, where some terms share one precision: they are kept or left out together, and score, chance, kept and
+          relevant are those of the group, with as many degrees of freedom as it has; a group has no rivals.
 
         Ordered by relevant, then by |mean| / sd, then by score. A method on the L1 path has pull, the slope of the
         log-likelihood along the column in units of lambda: 1 or -1 where the weight is not zero, and else how near it
@@ -157,11 +159,15 @@ def relevance(
     table = _weights(fit, evidence) if one_step else _terms(evidence, false_finds)
     several = "of_class" in evidence.coords
     names = pd.Series(evidence["basis"].to_numpy(), index=evidence["basis"].to_numpy())
-    owner = _owners(evidence)[0] if several and by == "feature" else names
+    group = _groups(evidence)
+    owner = _owners(evidence)[0] if several and by == "feature" else names if group is None else group
     if several and by == "feature":
         table = _mixed(table, evidence) if one_step else _of_features(table, evidence)
     if order == "forward":
-        table = _taken_up_first(table, taken_up(evidence, owner))
+        gain = taken_up(evidence, owner)
+        if owner is group:
+            gain = pd.Series({name: value for own, value in gain.items() for name in group.index[group == own]})
+        table = _taken_up_first(table, gain)
     return _by_class(table, evidence) if several and by == "weight" else table
 
 
@@ -228,6 +234,9 @@ def _terms(evidence: xr.Dataset, false_finds: float) -> pd.DataFrame:
     table["kept"], table["relevant"] = kept, kept & (table["chance"] <= false_finds)
     outside = table["pull"].abs() if "pull" in table else table["score"].fillna(0.0)
     near = (table["mean"].abs() / table["sd"]).where(kept, outside)
+    group = _groups(evidence)
+    if group is not None:  # its terms next to each other
+        table["group"], near = group, near.groupby(group).transform("max")
     table = table.assign(_near=near).sort_values(["relevant", "kept", "_near"], ascending=False, kind="stable")
     table = table.drop(columns="_near")
     _put_word(table)
@@ -239,6 +248,13 @@ def _terms(evidence: xr.Dataset, false_finds: float) -> pd.DataFrame:
     table["rival_loss"] = [known[name][0][1] if name in known else np.nan for name in table.index]
     table["alternatives"] = [" or ".join(sets.get(name, ())) for name in table.index]
     return table
+
+
+def _groups(evidence: xr.Dataset) -> pd.Series | None:
+    """The group of each basis function, by its name; None where no two share a precision."""
+    if "group" not in evidence or evidence["group"].dims != ("basis",):  # a variable of the user's may have that name
+        return None
+    return pd.Series(evidence["group"].to_numpy(), index=evidence["basis"].to_numpy())
 
 
 def _put_word(table: pd.DataFrame) -> None:
@@ -316,8 +332,8 @@ def _directions(evidence: xr.Dataset) -> pd.DataFrame:
 def unpruned(tree: xr.DataTree) -> xr.DataTree:
     """The same tree with the pruned weights in its posterior, as zeros.
 
-    A tree's posterior holds only the terms kept, so that no draw is constant. Functions of PyMC that need a variable in
-    its full shape, such as `pm.sample_posterior_predictive`, take this one.
+    The posterior of a named model holds only the terms kept, so that no draw is constant; here its weights have their
+    full shape. Of a `pm.Model` of your own it has all variables in full already, and nothing is changed.
 
     Parameters
     ----------
@@ -328,6 +344,8 @@ def unpruned(tree: xr.DataTree) -> xr.DataTree:
         raise ValueError("This tree has no posterior draws; fit with draws > 0.")
     posterior = tree["posterior"].to_dataset()
     for name, (dim, labels) in stored(tree).vectors.items():
+        if name in posterior and posterior.sizes[dim] == len(labels):
+            continue
         if name in posterior:
             posterior = posterior.reindex({dim: labels}, fill_value=0.0)
         else:

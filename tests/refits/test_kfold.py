@@ -14,7 +14,7 @@ from arviz_stats import ELPDData
 from scipy import stats
 from scipy.integrate import quad
 from scipy.sparse import csr_array
-from scipy.special import expit, gammaln
+from scipy.special import expit, gammaln, logsumexp
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 
 import bayes_sparse as bs
@@ -343,9 +343,32 @@ def test_a_class_that_a_fold_has_not_seen_is_named_with_the_fold():
         bs.kfold("ard_gaussian", (X, np.where(np.arange(N) < 12, "no", "yes")), KFold(2))
 
 
-def test_a_model_of_your_own_is_refused():
+def own(y=NUMBERS):
     with pm.Model() as model:
-        pm.Normal("y", 0.0, 1.0, observed=NUMBERS)
-    with pytest.raises(ValueError, match="holds its rows itself") as refusal:
-        bs.kfold(model, None)
+        w = pm.Normal("w", 0.0, pm.HalfCauchy("s", 1.0, shape=X.shape[1]))
+        pm.Normal("y", pm.Normal("b", 0.0, 10.0) + X @ w, pm.HalfNormal("sigma", 2.0), observed=y)
+    return model
+
+
+def test_a_model_of_your_own_is_fitted_without_the_rows_that_it_scores():
+    labels = np.arange(N) % 3
+    found = bs.kfold(own(), None, labels, draws=500, progressbar=False)
+    assert found.n_data_points == N
+    for fold in range(3):
+        out = labels == fold
+        tree = bs.fit(own(), weights=(~out).astype(float), draws=500, random_seed=0, progressbar=False)
+        density = tree["log_likelihood"]["y"].stack(s=("chain", "draw")).to_numpy()[out]
+        np.testing.assert_allclose(found.elpd_i.to_numpy()[out], logsumexp(density, axis=1) - np.log(2000), rtol=1e-10)
+
+
+def test_a_model_of_your_own_is_refused_where_its_rows_cannot_be_left_out():
+    with pytest.raises(ValueError, match="is sampled with all of its rows") as refusal:
+        bs.kfold(own(), method="nuts")
+    assert_one_sentence(str(refusal.value))
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.0, pm.HalfCauchy("s", 1.0, shape=X.shape[1]))
+        for name in ("one", "two"):
+            pm.Normal(name, X @ w, 1.0, observed=NUMBERS)
+    with pytest.raises(ValueError, match="one observed variable") as refusal:
+        bs.kfold(model)
     assert_one_sentence(str(refusal.value))

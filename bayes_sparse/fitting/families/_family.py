@@ -312,10 +312,10 @@ def wrong_kind(method: Method, kind: type[Any]) -> TypeError:
     )
 
 
-def needs_flat(method: Method, hyper: Hyper, other: str) -> str:
+def needs_flat(method: Method, hyper: Hyper | str, other: str) -> str:
     """The sentence for a hyper-prior that a method cannot use."""
     return (
-        f"The method {registry.name_of(method)!r} needs the flat hyper-prior (0, 0): with hyper={hyper} no "
+        f"The method {registry.name_of(method)!r} needs the flat hyper-prior (0, 0): with hyper={hyper!r} no "
         f"precision is ever infinite, so there is nothing to add or delete; {other}."
     )
 

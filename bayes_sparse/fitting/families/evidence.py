@@ -17,12 +17,14 @@ from bayes_sparse.fitting.families._family import Fitted, Task, needs_flat, unpr
 from bayes_sparse.fitting.nuts.start import Start, nuisance_values, places_of, start_at
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.claims import price_of
+from bayes_sparse.inference.evidence.groups import offered
 from bayes_sparse.inference.evidence.reestimate import reestimate
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome, State
 from bayes_sparse.inference.method import EvidenceMethod, Method
 from bayes_sparse.inputs.kernel_width import Rating
 from bayes_sparse.inputs.model import Centred, Model
 from bayes_sparse.problem.best_tau import best_tau
+from bayes_sparse.problem.classes import ClassProblem
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.weights import WeightsDescription, factor_of
 
@@ -156,6 +158,7 @@ class EvidenceFamily:
         return {
             "n_iterations": end.outcome.iterations,
             "hyper": list(task.hyper or (0.0, 0.0)),
+            **({} if task.labelled.mixing is None else {"mixing": list(task.labelled.mixing)}),
             "hyper_unit": task.unit,
             **({} if task.slab is None else {"slab": task.slab}),
             **_global_scale(task, end),
@@ -238,17 +241,17 @@ class EvidenceFamily:
 def prices(smoothness: str | float, labelled: LabelledProblem, *, flat: bool) -> list[float]:
     """The price of a degree of freedom in nats: what to try first, and what to fall back on.
 
-    Automatic, for columns that each mean something: `price_of` their number. For kernels on the rows there is no true
+    Automatic, for columns that each mean something: `price_of` their number, columns that share a precision counted as
+    one. For kernels on the rows there is no true
     set to be found, and the pure method predicts best as long as it leaves most of the data to estimate the noise: 0
     first, the same price if not. Who gives a proper hyper-prior has chosen another guard, and pays nothing. Several
     classes pay nothing either: there are many more weights than the classes need, and the price would leave too few of
-    them.
+    them. Several predictors of another kind pay as one does, by all their columns.
     """
     if isinstance(smoothness, str) and smoothness == "auto":
-        if labelled.predictors > 1 or not flat:
+        if isinstance(labelled.search, ClassProblem) or not flat:
             return [0.0]
-        free = labelled.surface.d if labelled.linear is None else int(labelled.linear.free.sum())
-        price = price_of(free)
+        price = price_of(labelled.surface.d if labelled.search is None else offered(labelled.search))
         return [0.0, price] if labelled.interchangeable else [price]
     if not isinstance(smoothness, Real) or not (np.isfinite(smoothness) and smoothness >= 0):
         raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")
@@ -265,11 +268,13 @@ def uses_up(used: float, n: float, cure: str) -> str:
 
 def _objectives(task: Task) -> list[Objective]:
     """What to maximise, in the order to try."""
-    a, b = (task.hyper or (0.0, 0.0))[0], _rate(task)
-    smoothness, log_prior = _own(task.method).smoothness, task.labelled.searched.log_prior
+    a, b, inverse = task.labelled.mixing or ((task.hyper or (0.0, 0.0))[0], _rate(task), 0.0)
+    method, log_prior = _own(task.method), task.labelled.searched.log_prior
+    if task.labelled.mixing and method.needs_flat_hyper:
+        raise ValueError(needs_flat(method, "declared", "use method='mackay' or 'em'"))
     return [
-        Objective(c, a, b, log_prior, task.floor, task.labelled.tau0)
-        for c in prices(smoothness, task.labelled, flat=not (a or b))
+        Objective(c, a, b, log_prior, task.floor, task.labelled.tau0, inverse)
+        for c in prices(method.smoothness, task.labelled, flat=not (a or b))
     ]
 
 

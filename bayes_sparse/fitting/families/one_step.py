@@ -84,6 +84,8 @@ class OneStepFamily:
     def run(self, task: Task, report: Report) -> Weighed:
         """Expand, rotate, weigh."""
         method, labelled = _own(task.method), task.labelled
+        if labelled.mixing:
+            raise ValueError(needs_flat(method, "declared", "use method='mackay' or 'em'"))
         asked = "ridge" if method.expansion is None and method.ridge is not None else method.expansion
         expansion = task.model.expansion if asked is None else asked
         if expansion is not None:

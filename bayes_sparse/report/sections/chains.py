@@ -98,7 +98,8 @@ def _worst(fit: StoredFit) -> pd.DataFrame:
     import arviz as az  # takes seconds, and fitting does not need it
 
     draws = _together(fit, list(fit.draws))
-    r_hat = az.rhat(draws)["draws"].to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constants, which have none and come last
+        r_hat = az.rhat(draws)["draws"].to_numpy()
     order = np.argsort(-np.nan_to_num(r_hat, nan=-1.0), kind="stable")[:_LISTED]
     some = draws.isel(parameter=order)
     columns = {

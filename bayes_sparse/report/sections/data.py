@@ -55,7 +55,7 @@ def _rows(fit: StoredFit) -> list[tuple[str, object]]:
         rows.append(("terms offered", count(fit.evidence.sizes["basis"])))
     rows.append(("model", "a pm.Model of the user's own" if fit.declared else _model(fit)))
     for name, words in (("weights", "a weight an observation"), ("offset", "a known part of the predictor")):
-        if name in fit.constant:
+        if name in fit.constant and not fit.declared:
             values = fit.constant[name].to_numpy()
             rows.append((name, f"{words}, from {number(float(values.min()))} to {number(float(values.max()))}"))
     return rows

@@ -65,7 +65,7 @@ def _on_rows(material: Material, fit: StoredFit, rows: Any) -> Checked:
     """Predictions for rows that were handed in with their targets."""
     if not fit.settings:
         raise ValueError("A tree that is not from bayes_sparse.fit is not predicted from.")
-    if "offset" in fit.constant:
+    if "offset" in fit.constant and not fit.declared:
         raise ValueError("Rows handed in for a fit with an offset are not predicted, since theirs is not known.")
     declared = fit.declared
     if declared or fit.targets in _CLASSES:

@@ -12,6 +12,7 @@ import pandas as pd
 import pymc as pm
 import xarray as xr
 
+from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.results.comparison.held_out import held_out_rows
 from bayes_sparse.results.comparison.marginals import Marginals, aligned_marginals, differences
@@ -218,7 +219,7 @@ def compare(
     *,
     target: str | None = None,
     reference: str | None = None,
-    model: pm.Model | None = None,
+    model: pm.Model | BambiModel | None = None,
 ) -> Comparison:
     """Compare fits of the same data: an evidence fit and NUTS, say, or the rungs of a ladder.
 
@@ -233,7 +234,7 @@ def compare(
     reference : str, optional
         Name of the tree to measure the others against; None for the most exact: NUTS of everything, then NUTS at the
         hyper-parameters found, then the first.
-    model : pymc.Model, optional
+    model : pymc.Model or bambi.Model, optional
         Your own model, when the trees came from one; needed by some checks of the reference.
 
     Returns
@@ -256,7 +257,7 @@ def compare_knowing(
     data: Any,
     target: str | None,
     reference: str | None,
-    model: pm.Model | None,
+    model: pm.Model | BambiModel | None,
     loos: dict[str, Any],
     diagnoses: dict[str, Any],
 ) -> Comparison:

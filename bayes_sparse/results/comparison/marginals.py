@@ -111,8 +111,8 @@ def weight_variables(trees: dict[str, xr.DataTree]) -> set[str]:
     names: set[str] = set()
     for tree in trees.values():
         names |= set(stored(tree).vectors)
-        own = stored(tree).weights
-        names |= {own} if isinstance(own, str) else set(own or ())
+        asked = stored(tree).asked
+        names |= {*asked.sparse, *asked.grouped}
     return names
 
 
@@ -147,8 +147,10 @@ def _are_weights(names: NDArray[np.str_], weights: set[str]) -> NDArray[np.bool_
 
 def _drawn(tree: xr.DataTree) -> tuple[NDArray[np.str_], FloatArray]:
     """Names and draws (chain, draw, K) of the parameters; of a named model not its hyper-parameters."""
-    posterior = tree["posterior"].to_dataset()
-    fit, variables = stored(tree), [str(name) for name in posterior.data_vars]
+    fit = stored(tree)
+    posterior = fit.parameters
+    assert posterior is not None
+    variables = [str(name) for name in posterior.data_vars]
     if not fit.declared:
         variables = [name for name in ("bias", *fit.vectors, *fit.likelihood.nuisance) if name in variables]
     names: list[str] = []

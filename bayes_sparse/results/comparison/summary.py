@@ -148,6 +148,8 @@ def agreement(relevant: pd.DataFrame, aligned: dict[str, Marginals], terms: int)
 
 def _kappa(both: int, first: int, second: int, terms: int) -> float:
     """Cohen's kappa: agreement beyond what two such numbers of terms would have by chance."""
+    if not terms:
+        return 1.0
     observed = (terms - first - second + 2 * both) / terms
     chance = (first * second + (terms - first) * (terms - second)) / terms**2
     return 1.0 if chance == 1 else (observed - chance) / (1 - chance)

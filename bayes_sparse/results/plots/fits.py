@@ -143,7 +143,7 @@ def plot_curve(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     matplotlib.axes.Axes
     """
     constant = tree["constant_data"].to_dataset()
-    if "X" not in constant or constant.sizes["feature"] != 1:
+    if "X" not in constant or constant.sizes.get("feature") != 1:
         raise ValueError("plot_curve draws a kernel fit on one feature; this tree holds no single training feature.")
     ax = axes_or_new(ax)
     x = constant["X"].to_numpy()[:, 0]

@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 from pytensor.graph.traversal import ancestors
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.bambi_model import BambiModel, graph_of, is_bambi
 from bayes_sparse.inputs.pm_model import General, ReadModel, read_general, read_model
 from bayes_sparse.inputs.pm_model.declared import data_of, set_data
+from bayes_sparse.inputs.pm_model.forecast import Forecast
+from bayes_sparse.inputs.pm_model.held import held_at
+from bayes_sparse.inputs.pm_model.roles import Asked
+from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.quadrature import average
+from bayes_sparse.trees.centring import recentred
 from bayes_sparse.trees.read import StoredFit
 from bayes_sparse.trees.spread import variance_along
 
@@ -25,7 +31,9 @@ _AVERAGED = 1000  # draws that a prediction of a model without a linear predicto
 _SIMULATIONS = 2000  # draws a row for the sd of a likelihood whose variance has no formula here
 
 
-def predict_declared(fit: StoredFit, model: pm.Model | None, data: Any, offset: Any, random_seed: int) -> xr.Dataset:
+def predict_declared(
+    fit: StoredFit, model: pm.Model | BambiModel | None, data: Any, offset: Any, random_seed: int
+) -> xr.Dataset:
     """Predict from a fit of the user's own model, at the rows it holds or at new values of its `pm.Data`."""
     if model is None:
         raise ValueError(
@@ -33,18 +41,25 @@ def predict_declared(fit: StoredFit, model: pm.Model | None, data: Any, offset: 
         )
     if offset is not None:
         raise ValueError("A pm.Model of your own has its offset inside; set it through its pm.Data.")
-    with _new_values(model, data) as n:
+    if is_bambi(model) and data is not None:
+        raise ValueError("New rows of a Bambi model are predicted by itself: model.predict(tree, data=rows).")
+    graph, tree = graph_of(model), recentred(fit.tree)
+    with _new_values(graph, data) as n:
         if not fit.linear:
-            return _from_forecast(fit.tree, model, fit.weights, random_seed)
+            return _from_forecast(tree, graph, fit.asked, random_seed)
         if fit.evidence is None:
-            return _from_draws(fit.tree, model, random_seed)
-        assert not isinstance(fit.weights, tuple)
-        read = read_model(model, fit.weights, y=None if n is None else np.zeros(n))
-        return _from_moments(fit.evidence, read, random_seed)
+            return _from_draws(tree, graph, random_seed)
+        held = held_at(graph, fit.settings.get("held", {}))
+        read = read_model(held, fit.asked, y=None if n is None else np.zeros(n))
+        if read.forecast is None or not isinstance(read.problem, Problem):
+            return _from_draws(tree, graph, random_seed)
+        return _from_moments(fit.evidence, read, read.problem, read.forecast, random_seed)
 
 
-def _from_moments(evidence: xr.Dataset, read: ReadModel, random_seed: int) -> xr.Dataset:
-    problem, theta = read.problem, np.atleast_1d(evidence["theta"].to_numpy())
+def _from_moments(
+    evidence: xr.Dataset, read: ReadModel, problem: Problem, forecast: Forecast, random_seed: int
+) -> xr.Dataset:
+    theta = np.atleast_1d(evidence["theta"].to_numpy())
     column = evidence["column"].to_numpy()
     prior = np.concatenate([block.mean.ravel() for block in (*read.sparse, *read.fixed)])
     Phi = problem.design.columns(column)
@@ -58,7 +73,7 @@ def _from_moments(evidence: xr.Dataset, read: ReadModel, random_seed: int) -> xr
     if problem.normal:
         sigma = np.exp(theta[0]) if theta.size else problem.sigma
         return _moments(eta, np.sqrt(variance + sigma**2), dim, rows)
-    mean, sd = _simulated(read, eta, variance, theta, random_seed)
+    mean, sd = _simulated(forecast, eta, variance, theta, random_seed)
     if read.mean is not None:
         mean, _ = average(lambda e: (_by_node(read.mean, e, theta), np.zeros_like(e)), eta, variance)
     return _moments(mean, sd, dim, rows)
@@ -69,14 +84,14 @@ def _by_node(mean: Any, eta: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def _simulated(
-    read: ReadModel, eta: FloatArray, variance: FloatArray, theta: FloatArray, random_seed: int
+    forecast: Forecast, eta: FloatArray, variance: FloatArray, theta: FloatArray, random_seed: int
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and sd of new observations drawn from the user's own distribution."""
     rng = np.random.default_rng(random_seed)
     total, square = np.zeros(len(eta)), np.zeros(len(eta))
     first: FloatArray | None = None
     for _ in range(_SIMULATIONS):
-        y = read.simulate(eta + np.sqrt(variance) * rng.standard_normal(len(eta)), theta, rng)
+        y = forecast.simulate(eta + np.sqrt(variance) * rng.standard_normal(len(eta)), theta, rng)
         first = y.astype(float) if first is None else first
         total += y - first
         square += (y - first) ** 2
@@ -86,6 +101,8 @@ def _simulated(
 
 
 def _from_draws(tree: xr.DataTree, model: pm.Model, random_seed: int) -> xr.Dataset:
+    if "posterior" not in tree.children:
+        raise ValueError("Predictions of a model with several predictors average over draws: fit with draws > 0.")
     with model:
         drawn = pm.sample_posterior_predictive(tree, random_seed=random_seed, progressbar=False)
     y = next(iter(drawn["posterior_predictive"].to_dataset().data_vars.values())).stack(sample=("chain", "draw"))
@@ -97,11 +114,11 @@ def _from_draws(tree: xr.DataTree, model: pm.Model, random_seed: int) -> xr.Data
     return _moments(mean, y.std("sample").to_numpy(), dim, rows)
 
 
-def _from_forecast(tree: xr.DataTree, model: pm.Model, weights: Any, random_seed: int) -> xr.Dataset:
+def _from_forecast(tree: xr.DataTree, model: pm.Model, asked: Asked, random_seed: int) -> xr.Dataset:
     """Average a model without a linear predictor over the draws of a fit."""
     if "posterior" not in tree.children:
         raise ValueError("Predictions of a model without a linear predictor average over draws: fit with draws > 0.")
-    read = read_general(model, weights)
+    read = read_general(model, asked)
     forecast, rng = read.forecast, np.random.default_rng(random_seed)
     posterior = tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
     some = np.unique(np.linspace(0, posterior.sizes["sample"] - 1, _AVERAGED).astype(int))
@@ -138,7 +155,8 @@ def _classes(p: FloatArray, dim: str, rows: NDArray[Any]) -> xr.Dataset:
 
 
 def _moments(mean: FloatArray, sd: FloatArray, dim: str, rows: NDArray[Any]) -> xr.Dataset:
-    return xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), sd)}, coords={dim: rows})
+    dims = (dim, *(f"{dim}_{i}" for i in range(1, mean.ndim)))
+    return xr.Dataset({"mean": (dims, mean), "sd": (dims, sd)}, coords={dim: rows})
 
 
 @contextmanager

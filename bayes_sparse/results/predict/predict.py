@@ -15,6 +15,7 @@ import xarray as xr
 from scipy.sparse import issparse
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.inputs.basis import check_dense
 from bayes_sparse.inputs.table import features_of, vector_of
 from bayes_sparse.problem.quadrature import average_in_blocks
@@ -35,7 +36,7 @@ def predict(
     tree: xr.DataTree,
     X: Any = None,
     *,
-    model: pm.Model | None = None,
+    model: pm.Model | BambiModel | None = None,
     offset: Any = None,
     augment: bool = False,
     random_seed: int = 0,
@@ -50,7 +51,7 @@ def predict(
         New rows with the columns of the fit, dense or sparse as you like; by class where the fit's features were. For a
         `pm.Model` of your own: new values for
         its `pm.Data` by name, or None for the rows it holds.
-    model : pymc.Model, optional
+    model : pymc.Model or bambi.Model, optional
         Your own model, when the tree came from one.
     offset : array, optional
         Known part of the predictor for the new rows.

@@ -16,7 +16,7 @@ from bayes_sparse.fitting.families import Task, find
 from bayes_sparse.fitting.nuts.sample import start_of
 from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.fitting.nuts.whole import WholeModel
-from bayes_sparse.inputs.pm_model.declared import declared_problem
+from bayes_sparse.inputs.pm_model.own_problem import declared_problem
 from tests.support import UNCOMPILED, without_compiler
 
 from .fits import TARGETS, Z, fitted
