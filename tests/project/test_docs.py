@@ -12,7 +12,15 @@ import bayes_sparse as bs
 mpl.use("Agg")
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [*sorted((DOCS / "methods").glob("*.md")), DOCS / "trust.md", DOCS / "loo.md", DOCS / "evidence_in_pymc.md"]
+PAGES = [
+    *sorted((DOCS / "methods").glob("*.md")),
+    DOCS / "trust.md",
+    DOCS / "loo.md",
+    DOCS / "evidence_in_pymc.md",
+    DOCS / "bambi.md",
+    DOCS / "own_models.md",
+]
+PROMISES = ("revm", "own_models")  # pages with tests of their own
 
 
 def blocks_of(text):
@@ -38,7 +46,7 @@ def run(page):
     return names
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "revm"], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in PROMISES], ids=lambda page: page.stem)
 def test_programs_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # one of them writes a report
     run(page)
@@ -60,6 +68,16 @@ def test_the_page_about_directions_promises_what_its_programs_give(capsys):
     assert abs(names["chosen"]["evidence"].attrs["width"] - 0.3) < 0.03
     assert "gamma" in capsys.readouterr().out
     assert np.all(names["lrevm"]["evidence"]["mean"] != 0)  # directions are selected, weights are not
+
+
+def test_the_page_about_own_models_shows_what_its_programs_give(capsys):
+    page = DOCS / "own_models.md"
+    names = run(page)
+    explained = repr(bs.explain(names["model"], sparse="slope"))
+    assert explained in capsys.readouterr().out
+    assert f"```text\n{explained}\n```" in page.read_text(encoding="utf-8")
+    assert set(bs.relevance(names["tree"]).query("relevant").index) == {"x3", "x11", "x20"}
+    assert set(names["start"]) == {"slope", "spread", "z", "level", "sigma"}
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)

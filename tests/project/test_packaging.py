@@ -141,7 +141,7 @@ def test_an_unpacked_wheel_imports_its_models(wheel, tmp_path):
 
 
 def test_the_package_imports_without_what_is_optional_or_slow():
-    optional, slow = {"nutpie", "pooch", "sklearn"}, {"arviz_stats", "matplotlib", "scipy.stats", "h5py"}
+    optional, slow = {"bambi", "nutpie", "pooch", "sklearn"}, {"arviz_stats", "matplotlib", "scipy.stats", "h5py"}
     program = f"""if True:
         import sys
         sys.modules.update(dict.fromkeys({optional}))  # the import of one of them fails

@@ -1,0 +1,1 @@
+"""Models as people write them, and whether they are fitted."""
