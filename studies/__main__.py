@@ -1,4 +1,4 @@
-"""``python -m studies digits``, ``calibration``, ``honesty`` or ``wide``: run a study, or go on with a stopped one."""
+"""``python -m studies NAME``: run a study, or go on with a stopped one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-_NEEDED = {"contourpy": "contourpy", "pooch": "pooch", "sklearn": "scikit-learn", "threadpoolctl": "threadpoolctl"}
+_NEEDED = {
+    "bambi": "bambi",
+    "contourpy": "contourpy",
+    "pooch": "pooch",
+    "sklearn": "scikit-learn",
+    "threadpoolctl": "threadpoolctl",
+}
 _PROBLEMS = ((8, 9), (3, 6, 8, 9))  # the paper's
 _EACH = 500  # digits of a class
 
@@ -21,7 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if missing:
         parser.error(f"{' and '.join(missing)} not installed: pip install -e '.[studies]'")
     output = given.output or Path(f"{given.study}_study")
-    {"calibration": _calibration, "honesty": _honesty, "digits": _digits, "wide": _wide}[given.study](given, output)
+    run = {
+        "calibration": _calibration,
+        "honesty": _honesty,
+        "digits": _digits,
+        "own_models": _own_models,
+        "wide": _wide,
+    }
+    run[given.study](given, output)
 
 
 # The imports below are late: they need what is missing above, and seconds that an answer to --help does not have.
@@ -60,6 +73,15 @@ def _digits(given: argparse.Namespace, output: Path) -> None:
             sys.stdout.write(f"{path}\n")
 
 
+def _own_models(given: argparse.Namespace, output: Path) -> None:
+    from studies.own_models import own_models, table
+    from studies.results import write_whole
+
+    text = table(own_models(output))
+    write_whole(output / "own_models.md", text)
+    sys.stdout.write(text)
+
+
 def _wide(given: argparse.Namespace, output: Path) -> None:
     from threadpoolctl import threadpool_limits
 
@@ -74,7 +96,7 @@ def _wide(given: argparse.Namespace, output: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__)
-    parser.add_argument("study", choices=["digits", "calibration", "honesty", "wide"], help="which study")
+    parser.add_argument("study", choices=["digits", "calibration", "honesty", "own_models", "wide"], help="which study")
     parser.add_argument("--classes", type=int, nargs="+", help="digits to tell apart (default: 8 9, then 3 6 8 9)")
     parser.add_argument("--digits", type=int, help=f"how many in all (default: {_EACH} of each class)")
     parser.add_argument("--skip", type=int, default=0, help="how many of each class to pass over (default: none)")
