@@ -26,11 +26,12 @@ class Held:
     log_prior : callable
         ``log_prior(x)``.
     at : callable
-        ``at(x)`` gives the labelled problem with them held there.
+        ``at(x)`` gives the labelled problem with them held there; ``at(x, factor)`` the same, whose trees have draws of
+        them with the covariance ``factor factor'``.
     """
 
     names: tuple[str, ...]
     x: FloatArray
     bounds: FloatArray
     log_prior: Callable[[FloatArray], float]
-    at: Callable[[FloatArray], Any]
+    at: Callable[..., Any]

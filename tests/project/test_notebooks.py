@@ -16,6 +16,7 @@ SHORTER = {
         "pixels, digit.to_numpy(), train_size=1000": "pixels[::4], digit[::4].to_numpy(), train_size=250",
         "for seed in range(5)": "for seed in range(1)",
     },
+    "formula_and_hierarchy": {"draws=1000, chains=4": "draws=300, chains=4"},
     "evidence_against_nuts": {'"draws": 1000, "chains": 4': '"draws": 300, "chains": 4'},
     "lambda_without_a_knob": {
         "(0.01, 1300), (0.3, 30), (4, 40)": "(0.01, 1300), (4, 40)",

@@ -150,6 +150,7 @@ def sampled(X, y, prior, bias_sd, draws, tune, target_accept):
     return tree["posterior"].to_dataset()
 
 
+@pytest.mark.slow
 def test_nuts_says_the_same():
     (X, y), prior = data(60, 3), PRIORS["ard"]
     nuts = sampled(X, y, prior, 2.0, draws=1000, tune=500, target_accept=0.9)

@@ -72,7 +72,11 @@ class HeldModel:
     def values(self) -> dict[str, NDArray[Any]]:
         """Of each variable on its own scale."""
         assert self.x is not None
-        return {name: np.asarray(value) for name, value in self._nuisance.unpack(self.x).items()}
+        return self.at(self.x)
+
+    def at(self, x: FloatArray) -> dict[str, NDArray[Any]]:
+        """The same at a point on the unconstrained scale."""
+        return {name: np.asarray(value) for name, value in self._nuisance.unpack(x).items()}
 
     def move(self, x: FloatArray) -> None:
         """Hold them elsewhere."""

@@ -22,8 +22,10 @@ from bayes_sparse.inputs.pm_model.roles import NOTHING_ASKED, Asked, Role, block
 from bayes_sparse.inputs.pm_model.sparse_prior import scales_of
 from bayes_sparse.inputs.pm_model.variables import (
     Nuisance,
+    family_of,
     fixed_precision,
     free_variables,
+    in_order,
     likelihood_parameters,
     with_parents,
 )
@@ -164,7 +166,8 @@ def read_model(
     if not parts:
         raise ValueError(
             f"No variable with a pm.Normal prior is in a linear predictor of {outputs[0].name!r}, which evidence "
-            "methods need: write correlated weights as a matrix times independent pm.Normal ones, or use method='nuts'."
+            f"methods need{_other_weights(model, found)}: write correlated weights as a matrix times independent "
+            "pm.Normal ones, give others a pm.Normal prior with a scale each, or use method='nuts'."
         )
     parts.sort(key=lambda part: part.output.y is None)
     latents = _scaled(found, parts, rvs)
@@ -184,6 +187,13 @@ def read_model(
         forecast=likelihoods[0].forecast if len(parts) == 1 else None,
         roles=tuple(roles),
     )
+
+
+def _other_weights(model: pm.Model, found: Latents) -> str:
+    """Vectors with another prior, which may have been meant."""
+    near = reached([v for out in found.outputs for v in likelihood_parameters(out)], set(model.free_RVs))
+    names = [f"{rv.name!r} is {family_of(rv)}" for rv in in_order(near, model) if rv.ndim]
+    return f" ({', '.join(names[:3])})" if names else ""
 
 
 def _check_linear(model: pm.Model, found: Latents, asked: Asked, rvs: set[Var]) -> None:

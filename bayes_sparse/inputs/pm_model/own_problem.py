@@ -64,7 +64,7 @@ def _held_problem(
     """A model that is linear in its weights at given values of some variables, and what it takes to move these."""
     inner = replace(declared, model=model.done)
 
-    def at(x: FloatArray) -> LabelledProblem:
+    def at(x: FloatArray, factor: FloatArray | None = None) -> LabelledProblem:
         model.move(x)
         labelled = _linear_problem(inner, weights, hyper, any_surface=False)
         assert labelled.constant_data is not None
@@ -74,7 +74,7 @@ def _held_problem(
             labelled,
             constant_data=data,
             settings=labelled.settings | {"held": values},
-            users=_HeldToo(labelled.users, model, model.values()),
+            users=_HeldToo(labelled.users, model, np.asarray(x), factor),
             held=Held(model.names, np.asarray(x), model.bounds, model.log_prior, at),
         )
 
@@ -84,17 +84,24 @@ def _held_problem(
 
 @dataclass(frozen=True, eq=False)
 class _HeldToo:
-    """Every variable of a model, those that are held too."""
+    """Every variable of a model, those that are held too: drawn about where they are, all else at that point."""
 
     rest: Any
     held: HeldModel
-    values: dict[str, NDArray[Any]]
+    x: FloatArray
+    factor: FloatArray | None
 
     def __call__(self, w: FloatArray, theta: FloatArray, precision: FloatArray) -> dict[str, Any]:
-        known = {
-            name: (dims_in_tree(self.held.model, name, value.ndim), np.broadcast_to(value, (len(w), *value.shape)))
-            for name, value in self.values.items()
-        }
+        away: FloatArray = np.zeros(())
+        if self.factor is not None:
+            low, high = self.held.bounds.T
+            z = np.random.default_rng(0).standard_normal((len(w), len(self.x)))
+            away = np.clip(self.x + z @ self.factor.T, low, high) - self.x
+        rows = [self.held.at(row) for row in np.broadcast_to(self.x + away, (len(w), len(self.x)))]
+        known = {}
+        for name in self.held.names:
+            values = np.stack([row[name] for row in rows])
+            known[name] = (dims_in_tree(self.held.model, name, values.ndim - 1), values)
         return self.rest(w, theta, precision) | known  # type: ignore[no-any-return]
 
 
