@@ -5,6 +5,7 @@ from functools import cache
 import arviz as az
 import bambi as bmb
 import numpy as np
+import pandas as pd
 import pytensor
 import pytest
 
@@ -134,6 +135,17 @@ def test_sparse_chooses_otherwise():
     assert sorted(map(str, tree["evidence"]["basis"].to_numpy())) == ["noise1", "noise2"]
     _, tree = fitted("spline", sparse=("bs(time, df=5)",))
     assert relevant(tree) == {"bs(time, df=5)"}
+
+
+def test_effects_of_groups_by_category_are_random_effects():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=240), "u": rng.normal(size=240)})
+    frame["kind"], frame["area"] = (pd.Categorical(np.resize(list(names), 240)) for names in ("abc", "defgh"))
+    effects = 0.6 * rng.normal(size=(5, 3))
+    frame["y"] = 0.8 * frame["x"] + effects[frame["area"].cat.codes, frame["kind"].cat.codes] + rng.normal(size=240)
+    tree = bs.fit(bmb.Model("y ~ x + u + (0 + kind|area)", frame), draws=50, random_seed=0, progressbar=False)
+    assert set(tree["evidence"]["basis"].to_numpy()) == {"x", "u"}
+    assert (tree["posterior"]["kind|area"].std(("chain", "draw")) > 0).all()
 
 
 def test_interpret_takes_a_tree():

@@ -107,7 +107,7 @@ def roles_of(model: pm.Model, latents: Sequence[Latent], constant: set[str], ask
             labels = np.zeros_like(labels) if named[latent.name] else labels
         elif latent.heavy:
             labels = np.arange(latent.size).reshape(latent.shape)
-        elif own.labels is not None:
+        elif own.labels is not None and not (named and _shared(own.labels)):  # else effects of groups
             labels = own.labels
         elif not latent.shape and latent.name not in constant and _alone(model, latents, latent, own):
             labels = np.zeros((), dtype=np.intp)
@@ -115,6 +115,11 @@ def roles_of(model: pm.Model, latents: Sequence[Latent], constant: set[str], ask
     if not any(role.listed for role in roles):
         roles = _shrunk(roles, constant)
     return sorted(roles, key=lambda role: not role.listed)
+
+
+def _shared(labels: IntArray) -> bool:
+    """Whether some weights share a scale: where the sparse ones are named, these are effects with a few scales."""
+    return len(np.unique(labels)) < labels.size
 
 
 def _named(model: pm.Model, latents: Sequence[Latent], asked: Asked) -> dict[str, bool]:
