@@ -258,7 +258,10 @@ def groups(evidence):
 
 @pytest.mark.parametrize(
     ("kind", "sampler", "more"),
-    [("normal", "pymc", {"compile_kwargs": {"mode": UNCOMPILED}}), ("bernoulli", "nutpie", {})],
+    [
+        ("normal", "pymc", {"compile_kwargs": {"mode": UNCOMPILED}}),
+        pytest.param("bernoulli", "nutpie", {}, marks=pytest.mark.slow),
+    ],
 )
 def test_nuts_of_precisions_by_group(kind, sampler, more):
     """Against the same posterior on a grid of the two precisions, where there is no nuisance parameter."""

@@ -36,7 +36,20 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
+# Seconds each, most of them for densities of many branches; a neighbour of each is quick.
+LONG = {
+    "ordered probit regression",
+    "zero-inflated negative binomial counts",
+    "hurdle negative binomial counts",
+    "outliers as a mixture of two normals",
+}
+
+
+def _marked(case):
+    return pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.name in LONG else [])
+
+
+@pytest.mark.parametrize("case", [_marked(case) for case in ALL])
 def test_a_model_as_people_write_it(case):
     model = case.build()
     if case.refused is not None:
