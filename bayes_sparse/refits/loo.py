@@ -11,7 +11,8 @@ from bayes_sparse.fitting.asked import arguments_of
 from bayes_sparse.inputs.rows import Rows
 from bayes_sparse.inputs.table import Table, class_features_of, features_of
 from bayes_sparse.refits.folds import folds_of
-from bayes_sparse.refits.kfold import Refit, cross_validated
+from bayes_sparse.refits.kfold import cross_validated
+from bayes_sparse.refits.refit import Refit
 from bayes_sparse.results.loo import loo as reweighted
 from bayes_sparse.trees.read import StoredFit, stored
 

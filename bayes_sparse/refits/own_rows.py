@@ -14,7 +14,8 @@ from bayes_sparse.common.types import FloatArray
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs.rows import Rows
 from bayes_sparse.inputs.table import Table, vector_of
-from bayes_sparse.refits.kfold import Refit, Scored
+from bayes_sparse.refits.folds import Fold
+from bayes_sparse.refits.refit import Refit, Scored
 from bayes_sparse.trees.read import stored
 
 __all__ = ["OwnRefit", "own_rows"]
@@ -55,13 +56,6 @@ class OwnRefit(Refit):
         at = np.asarray(rows.tables[0].X)[:, 0].astype(int)
         return np.asarray(logsumexp(own[:, at], axis=0) - np.log(len(own)))
 
-    def __call__(self, number: int) -> Scored:
-        """Fit, and score the rows that were left out."""
-        fold = self.folds[number]
-        try:
-            out = np.setdiff1d(np.arange(self.rows.n), fold.fitted(self.rows.n))
-            tree = self._without(out)
-            scores = self.scores(tree, self.rows.at(fold.test))
-        except (ValueError, ArithmeticError, RuntimeError) as problem:
-            raise ValueError(f"{fold.name}: {problem}") from problem
-        return Scored(scores, str(stored(tree).status or "sampled"), 0)
+    def _scored(self, fold: Fold) -> Scored:
+        tree = self._without(np.setdiff1d(np.arange(self.rows.n), fold.fitted(self.rows.n)))
+        return Scored(self.scores(tree, self.rows.at(fold.test)), str(stored(tree).status), 0)
