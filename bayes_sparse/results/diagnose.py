@@ -44,7 +44,7 @@ class Diagnosis:
     conditional_on : str
         What these are given.
     trusted, verdict : bool, str
-        Whether the weights can be used (`correctable`), a tenth of the draws are left once re-weighted, the log evidence
+        Whether the weights can be used (`correctable`), a tenth of the draws are left once re-weighted, the evidence
         is within half a nat of the one by importance sampling, and the search ended well; all this in words.
     correctable : bool
         Whether k-hat is below the threshold, or the weights hardly differ: `bayes_sparse.correct` mends what is off.
@@ -224,8 +224,8 @@ def _in_words(weights: Importance, off: list[str]) -> str:
         return (
             "The approximation is close to the posterior it stands for: re-weighted, the "
             f"{len(weights.log_weights)} draws are worth {weights.effective_draws:.0f}, and bs.correct(tree) corrects "
-            f"what is left. (k-hat is {weights.k_hat:.2f}, above {weights.threshold:.2f}: the largest weights have a heavy "
-            "tail, but they are few and matter little.)"
+            f"what is left. (k-hat is {weights.k_hat:.2f}, above {weights.threshold:.2f}: the largest weights have a "
+            "heavy tail, but they are few and matter little.)"
         )
     return (
         f"The approximation is close to the posterior it stands for: k-hat is {weights.k_hat:.2f}, below "
