@@ -21,7 +21,8 @@ def _rule(count: int, reach: float) -> tuple[FloatArray, FloatArray]:
     return z, weights / weights.sum()
 
 
-_TABLE = [_rule(*rule) for rule in ((21, 6.0), (81, 9.0), (241, 12.0))]  # number of nodes, reach in sds
+_TABLE = [_rule(*rule) for rule in ((21, 6.0), (41, 8.0), (81, 9.0), (241, 12.0))]  # number of nodes, reach in sds
+_MOMENTS = [(weights * np.hstack([np.ones_like(z), z, z**2])).T for z, weights in _TABLE]
 _ERROR = 1e-7  # nats of all observations together: what more nodes may change
 
 
@@ -35,6 +36,11 @@ class Nodes:
     def rule(self) -> tuple[FloatArray, FloatArray]:
         """Nodes and weights of a standard normal, a column each."""
         return _TABLE[self._rule]
+
+    @property
+    def moments(self) -> FloatArray:
+        """Rows that give total, first and second moment of what has a value per node, (3, nodes)."""
+        return _MOMENTS[self._rule]
 
     def enough(self, sd: FloatArray, total: Callable[[], float]) -> bool:
         """Whether more nodes change a total no more than they may; if they do, they are taken from now on.

@@ -25,7 +25,7 @@ from bayes_sparse.problem.problem import Active, Problem
 __all__ = ["Marginals", "Matched", "SiteApproximation"]
 
 _ROUNDS = 200
-_CHANGE = 1e-6  # of a predictor's mean in its sds, and of its variance: the log evidence is then exact to the square
+_CHANGE = 1e-5  # of a predictor's mean in its sds, and of its variance: the log evidence is then exact to the square
 _WORSE = 2.0  # times the smallest change so far: a round that far off is gone back on
 _CONCAVE = np.linspace(-4.0, 4.0, 9)  # where a likelihood is looked at, in units of the predictor
 _ROUNDING = 1e-8  # of its largest curvature

@@ -42,17 +42,18 @@ class ExpectationPropagation(SiteApproximation):
     def matched(self, marginals: Marginals, theta: FloatArray) -> Matched:
         """Sites that give each predictor the mean and the variance it has with the true likelihood."""
         mean, variance, slope, precision = marginals
-        sd, log_total, tilted, z = self._tilted(marginals, theta)
-        shift, square = np.hstack([z, z**2]).T @ tilted
-        narrowed = square - shift**2
+        sd, top, ratio = self._ratio(marginals, theta)
         copies, rough = self._copies, variance > _CERTAIN
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # where sites are far off; the round is then gone back on
+            total, shift, square = self._nodes.moments @ ratio
+            shift, square = shift / total, square / total
+            narrowed = square - shift**2
             new_slope = slope + copies * shift / (sd * narrowed)
             new_precision = precision + copies * (1 / narrowed - 1) / variance
         if not rough.all():
             _, first, second, *_ = self._one.derivatives(mean, theta, 2)
             new_slope, new_precision = np.where(rough, new_slope, first), np.where(rough, new_precision, -second)
-        return Matched(copies * log_total, new_slope, np.maximum(new_precision, 0.0))
+        return Matched(copies * (np.log(total) + top), new_slope, np.maximum(new_precision, 0.0))
 
     def accurate(self, marginals: Marginals, theta: FloatArray) -> bool:
         """By trying more nodes."""
@@ -61,23 +62,26 @@ class ExpectationPropagation(SiteApproximation):
 
     def averaged(self, marginals: Marginals, theta: FloatArray, at: FloatArray) -> float:
         """The log-likelihood averaged over each predictor as it is with the true likelihood."""
-        sd, _, tilted, z = self._tilted(marginals, theta)
-        values = self._one.at_nodes(marginals.mean + sd * z, at)
-        return float(self._copies @ (tilted * self._share * values).sum(axis=0))
-
-    def _tilted(self, marginals: Marginals, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Sds, log of each observation's likelihood over its site averaged over q, and q times their ratio at nodes."""
-        mean, variance, slope, precision = marginals
+        sd, _, ratio = self._ratio(marginals, theta)
         z, weights = self._nodes.rule
+        values, tilted = self._one.at_nodes(marginals.mean + sd * z, at), weights * ratio
+        return float((self._copies * self._share) @ ((tilted * values).sum(axis=0) / tilted.sum(axis=0)))
+
+    def _ratio(self, marginals: Marginals, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Sds, the log-likelihood of each observation at the mean, and likelihood over site at nodes, 1 at the mean."""
+        mean, variance, slope, precision = marginals
+        z, _ = self._nodes.rule
         sd = np.sqrt(variance)
         away = sd * z
-        ratio = self._one.at_nodes(mean + away, theta)
+        log_ratio = self._one.at_nodes(mean + away, theta)
         if self._one.weights is not None:
-            ratio = self._share * ratio
-        ratio += away * (0.5 * precision / self._copies * away - slope / self._copies)
-        top = ratio.max(axis=0)
-        np.exp(ratio - top, out=ratio)
-        ratio *= weights
-        total = ratio.sum(axis=0)
-        ratio /= total
-        return sd, np.log(total) + top, ratio, z
+            log_ratio = self._share * log_ratio
+            slope, precision = slope / self._copies, precision / self._copies
+        top = log_ratio[len(z) // 2].copy()
+        site = (-0.5 * precision) * away
+        site += slope
+        site *= away
+        log_ratio -= site
+        log_ratio -= top
+        with np.errstate(over="ignore"):  # as good as not a number: the sites are then far off
+            return sd, top, np.exp(log_ratio, out=log_ratio)

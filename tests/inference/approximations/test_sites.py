@@ -79,10 +79,10 @@ def test_expectation_propagation_of_one_observation_is_exact(name, seed, log_alp
     alpha = np.exp([log_alpha])
     state = approximate(problem, Objective(), "ep").at(np.arange(1), alpha, problem.theta)
     log_evidence, mean, covariance = by_quadrature(problem, alpha)
-    # Nodes may leave 1e-7 nats; the sites stop changing at 1e-6 of a sd.
+    # Nodes may leave 1e-7 nats; the sites stop changing at 1e-5 of a sd.
     assert_allclose(state.log_evidence, log_evidence, atol=1e-6)
-    assert_allclose(state.mean, mean, atol=1e-5 * np.sqrt(covariance[0, 0]))
-    assert_allclose(state.variance, covariance.diagonal(), rtol=1e-5)
+    assert_allclose(state.mean, mean, atol=1e-4 * np.sqrt(covariance[0, 0]))
+    assert_allclose(state.variance, covariance.diagonal(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -145,8 +145,8 @@ def test_jaakkolas_bound_against_the_textbook_loop():
         m = S @ Phi.T @ pull
         mu, v = problem.offset + Phi @ m, np.einsum("ij,jk,ik->i", Phi, S, Phi)
         xi = np.sqrt(mu**2 + v)
-    assert_allclose(state.mean, m, atol=1e-6)
-    assert_allclose(state.posterior.covariance, S, rtol=1e-5, atol=1e-8)
+    assert_allclose(state.mean, m, atol=1e-5)
+    assert_allclose(state.posterior.covariance, S, rtol=1e-4, atol=1e-6)
     constant = problem.weights @ (log_expit(xi) - xi / 2) + (problem.weights * (problem.y - 0.5)) @ mu
     divergence = 0.5 * (
         np.trace(alpha[:, None] * S) + alpha @ m**2 - len(m) - np.linalg.slogdet(S)[1] - np.log(alpha).sum()
