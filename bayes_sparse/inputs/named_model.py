@@ -80,6 +80,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         constant_data=_stored(data),
         interchangeable=data.basis.kernel,
         scale_free=data.likelihood.scale_free,
+        classes=data.classes is not None,
         check=lambda eta, theta, used: data.likelihood.check(data.y, eta, used, *np.exp(theta)),
     )
 
@@ -123,11 +124,8 @@ def global_scale(data: Prepared, relevant: float | None) -> float:
     m = min(5.0, M / 2) if relevant is None else relevant
     if m >= M > 0:
         raise ValueError(f"`relevant` is how many of the {M} basis functions are expected to matter, got {m:g}.")
-    if data.likelihood.targets == "counts":
-        told = float(np.average(data.y, weights=data.weights)) ** -0.5 if data.y.any() else 1.0
-    else:
-        told = data.unit if data.likelihood.targets == "numbers" else 2.0
-    return float(m / max(M - m, 1e-300) * told / np.sqrt(n))
+    y = data.y if data.likelihood.scale_free else data.y - data.offset  # in the units of the predictor, or not
+    return float(m / max(M - m, 1e-300) * data.likelihood.pseudo_sd(y, data.weights) / np.sqrt(n))
 
 
 def scaled(distribution: Any, name: str, scale: Any, dim: str, centred: Centred) -> Any:

@@ -195,7 +195,7 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
     if y.dtype.kind in "iu":
         what, say = f"whole numbers with {distinct} values", "'normal', 'poisson', 'negative_binomial' or 'categorical'"
     elif y.dtype.kind == "f":
-        what, say = f"floats with {distinct} distinct values", "'bernoulli' for two classes, or 'normal'"
+        what, say = f"floats with {distinct} distinct values", "'bernoulli' or 'probit' for two classes, or 'normal'"
     else:
         what = f"{distinct} labels"
         say = "'categorical' (the model 'student_multinomial' is for it), or 'bernoulli' after merging them into two"

@@ -2,13 +2,17 @@
 
 import mpmath
 import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from numpy.testing import assert_allclose
+from pytensor import function, grad
+from pytensor.compile.mode import Mode
 from scipy import stats
 from scipy.special import expit
 
 from bayes_sparse import likelihoods
-from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
+from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, probit, student_t
 from bayes_sparse.inputs.named_model import LikelihoodAtData
 
 pytestmark = pytest.mark.quick
@@ -31,6 +35,7 @@ def log_density(name, nu=4.0):
         "normal": lambda e, y, s: -(((y - e) / exp(s)) ** 2) / 2 - s - log(2 * mpmath.pi) / 2,
         "student_t": t,
         "bernoulli": lambda e, y: y * e - log(1 + exp(e)),
+        "probit": lambda e, y: log(mpmath.erfc((1 - 2 * y) * e / mpmath.sqrt(2)) / 2),
         "poisson": lambda e, y: y * e - exp(e) - gamma(y + 1),
         "negative_binomial": negative,
     }[name]
@@ -43,6 +48,8 @@ CASES = [
     (student_t(nu=2.5), [-1e5, 30.0, 1e5], [0.0, 1.0, 2.0], [-2.0]),
     (bernoulli(), [-3.0, -0.2, 0.0, 1.7], [0.0, 1.0], []),
     (bernoulli(), [-40.0, -20.0, 20.0, 40.0], [0.0, 1.0], []),
+    (probit(), [-3.0, -0.2, 0.0, 1.7], [0.0, 1.0], []),
+    (probit(), [-30.0, -4.001, -3.999, 3.999, 4.001, 30.0], [0.0, 1.0], []),
     (poisson(), [-3.0, 0.0, 2.0, 6.0], [0.0, 1.0, 7.0, 200.0], []),
     (poisson(), [-50.0, 20.0], [0.0, 3.0], []),
     (negative_binomial(), [-3.0, 0.0, 2.0, 6.0], [0.0, 1.0, 7.0, 200.0], [0.4]),
@@ -78,6 +85,34 @@ def test_bernoulli_far_out():
     assert_allclose(third, 0.0, atol=1e-300)
 
 
+def test_probit_far_out():
+    """Against the asymptotic series in 1/x: what it leaves out at x = 100 is below the tolerances."""
+    x = np.array([100.0, 1e3, 1e6, 1e50])
+    for sign, y in ((1.0, 0.0), (-1.0, 1.0)):
+        density, first, second, third = compiled(probit())(sign * x, np.full(4, y))
+        assert_allclose(density, -(x**2) / 2 - np.log(x * np.sqrt(2 * np.pi)) - x**-2.0 + 2.5 * x**-4.0, rtol=1e-13)
+        assert_allclose(first, -sign * (x + 1 / x - 2 * x**-3.0 + 10 * x**-5.0), rtol=1e-13)
+        assert_allclose(second, -1 + x**-2.0 - 6 * x**-4.0, rtol=1e-10)
+        assert_allclose(third, -sign * (2 * x**-3.0 - 24 * x**-5.0 + 300 * x**-7.0), rtol=1e-8)
+    assert not np.any(compiled(probit())(x, np.ones(4)))  # nothing is left on the right side
+    assert not np.any(compiled(probit())(-x, np.zeros(4)))
+
+
+def test_probit_as_pymc_sees_it_is_the_same_far_out():
+    eta, y = (
+        np.tile([-1e5, -300.0, -40.0, -6.0, -0.8, -0.6, 0.0, 0.7, 0.75, 5.0, 39.0, 300.0, 1e5], 2),
+        np.repeat([0, 1], 13),
+    )
+    at = pt.dvector("eta")
+    distribution, arguments = probit().distribution(at)
+    density = pm.logp(distribution.dist(**arguments), y.astype(float))
+    mode = Mode(linker="py", optimizer="fast_run").excluding("fusion")
+    found, slope = function([at], [density, grad(density.sum(), at)], mode=mode)(eta)
+    truth = compiled(probit())(eta, y.astype(float))
+    assert_allclose(found, truth[0], rtol=1e-12, atol=1e-300)
+    assert_allclose(slope, truth[1], rtol=1e-10, atol=1e-14)
+
+
 def test_poisson_far_out():
     eta, y = np.full(3, -700.0), np.array([0.0, 1.0, 5.0])
     density, first, second, third = compiled(poisson())(eta, y)
@@ -101,6 +136,7 @@ SCIPY = [
     (normal(), (0.7,), lambda e: stats.norm(e, 0.7)),
     (student_t(nu=5.0), (0.7,), lambda e: stats.t(5.0, e, 0.7)),
     (bernoulli(), (), lambda e: stats.bernoulli(expit(e))),
+    (probit(), (), lambda e: stats.bernoulli(stats.norm.cdf(e))),
     (poisson(), (), lambda e: stats.poisson(np.exp(e))),
     (negative_binomial(), (2.5,), lambda e: stats.nbinom(2.5, 2.5 / (2.5 + np.exp(e)))),
 ]
@@ -123,7 +159,7 @@ def test_a_student_t_of_few_degrees_has_no_variance():
         student_t(nu=0.0)
 
 
-@pytest.mark.parametrize("likelihood", [normal(), student_t(), bernoulli(), poisson(), negative_binomial()])
+@pytest.mark.parametrize("likelihood", [normal(), student_t(), bernoulli(), probit(), poisson(), negative_binomial()])
 def test_starts_are_usable(likelihood):
     y = np.array([0.0, 1.0, 1.0, 0.0, 1.0])
     start = likelihood.start(y)
@@ -131,16 +167,17 @@ def test_starts_are_usable(likelihood):
     assert np.isfinite(np.log(start)).all()
     assert np.isfinite(likelihood.bias_sd(y))
     assert likelihood.bias_sd(y) > 0
+    assert 0 < likelihood.pseudo_sd(y) < np.inf
     assert likelihood.wrong(y) is None
 
 
-@pytest.mark.parametrize("likelihood", [bernoulli(), poisson(), negative_binomial()])
+@pytest.mark.parametrize("likelihood", [bernoulli(), probit(), poisson(), negative_binomial()])
 def test_targets_a_likelihood_cannot_take(likelihood):
     assert likelihood.wrong(np.array([0.0, 0.5])) is not None
     assert likelihood.wrong(np.array([0.0, -1.0])) is not None
 
 
-@pytest.mark.parametrize("name", ["normal", "student_t", "bernoulli", "poisson", "negative_binomial"])
+@pytest.mark.parametrize("name", ["normal", "student_t", "bernoulli", "probit", "poisson", "negative_binomial"])
 def test_names_and_settings_come_back(name):
     found = likelihoods.resolve(name)
     assert found.name == name
@@ -154,7 +191,7 @@ def test_an_unknown_likelihood_lists_the_real_ones():
         likelihoods.resolve("poison")
 
 
-@pytest.mark.parametrize("name", ["student_t", "bernoulli", "poisson", "negative_binomial"])
+@pytest.mark.parametrize("name", ["student_t", "bernoulli", "probit", "poisson", "negative_binomial"])
 def test_the_value_alone_is_that_of_the_whole(name):
     """Many draws are judged by the value without its derivatives, compiled by itself."""
     likelihood, rng = likelihoods.resolve(name), np.random.default_rng(0)

@@ -24,7 +24,7 @@ PRIORS = registry.options("bayes_sparse.inference.priors")
 SYSTEMS = [
     (name, prior) for name, method in _FOUND.items() if method.family == "one_step" for prior in method.priors or PRIORS
 ]
-LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial", "categorical"]
+LIKELIHOODS = ["normal", "student_t", "bernoulli", "probit", "poisson", "negative_binomial", "categorical"]
 SEARCHED = ("student_t", "negative_binomial")  # their nuisance parameter is found to a thousandth
 BARE = bs.basis.precomputed()
 NEW = np.random.default_rng(0).standard_normal((4, 5))
@@ -53,6 +53,7 @@ def data(likelihood, seed, n=40, p=5):
         "normal": lambda: eta + 0.5 * rng.standard_normal(n),
         "student_t": lambda: eta + 0.5 * rng.standard_t(4, n),
         "bernoulli": lambda: np.append((rng.random(n - 2) < expit(eta[:-2])).astype(int), [0, 1]),
+        "probit": lambda: np.append((rng.standard_normal(n - 2) < eta[:-2]).astype(int), [0, 1]),
         "poisson": lambda: rng.poisson(mean),
         "negative_binomial": lambda: rng.negative_binomial(3, 3 / (3 + mean)),
         "categorical": lambda: np.argmax(np.c_[eta, -eta, 0.3 * X[:, 2]] + rng.gumbel(size=(n, 3)), axis=1),

@@ -26,7 +26,7 @@ MODELS = {
     "one_step": ["ard_gaussian", "laplace_eigen"],
     "l1_path": ["jeffreys_laplace"],
 }
-LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial", "categorical"]
+LIKELIHOODS = ["normal", "student_t", "bernoulli", "probit", "poisson", "negative_binomial", "categorical"]
 LIMITS = {
     "global_local": {"tolerance": 1e-12},
     "cv": {"points": 5, "folds": 3},
@@ -74,6 +74,7 @@ def data(likelihood, seed, n=30, p=4):
         "normal": lambda: eta + 0.5 * rng.standard_normal(n),
         "student_t": lambda: eta + 0.5 * rng.standard_t(4, n),
         "bernoulli": lambda: np.append((rng.random(n - 2) < expit(eta[:-2])).astype(int), [0, 1]),
+        "probit": lambda: np.append((rng.standard_normal(n - 2) < eta[:-2]).astype(int), [0, 1]),
         "poisson": lambda: rng.poisson(mean),
         "negative_binomial": lambda: rng.poisson(rng.gamma(1.0, mean)),
         "categorical": lambda: np.argmax(np.c_[eta, -eta, 0.3 * X[:, 2]] + rng.gumbel(size=(n, 3)), axis=1),

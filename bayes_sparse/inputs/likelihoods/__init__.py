@@ -15,6 +15,7 @@ from bayes_sparse.inputs.likelihoods.categorical import categorical
 from bayes_sparse.inputs.likelihoods.negative_binomial import negative_binomial
 from bayes_sparse.inputs.likelihoods.normal import normal
 from bayes_sparse.inputs.likelihoods.poisson import poisson
+from bayes_sparse.inputs.likelihoods.probit import probit
 from bayes_sparse.inputs.likelihoods.student_t import student_t
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "negative_binomial",
     "normal",
     "poisson",
+    "probit",
     "resolve",
     "student_t",
 ]

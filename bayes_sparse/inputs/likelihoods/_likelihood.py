@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -68,6 +69,9 @@ class Likelihood(Protocol):
     def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Sd of the wide prior on the bias; each target counts as often as its weight says."""
 
+    def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
+        """What one observation leaves unknown of its predictor, as an sd: the horseshoe's scale is in units of it."""
+
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
 
@@ -79,7 +83,12 @@ class Likelihood(Protocol):
 
 
 def compiled(likelihood: Likelihood, derivatives: int = 3) -> Compiled:
-    """``f(eta, y, *log_nuisance) -> [l, l', l'', l''']``, compiled once a process and likelihood."""
+    """``f(eta, y, *log_nuisance) -> [l, l', l'', l''']``, compiled once a process and likelihood.
+
+    A likelihood that has them in closed form, as ``terms``, is not compiled.
+    """
+    if hasattr(likelihood, "terms"):
+        return partial(likelihood.terms, derivatives=derivatives)
 
     def build() -> tuple[Any, Any, list[Any]]:
         eta, y = pt.dvector("eta"), pt.dvector("y")
