@@ -86,7 +86,12 @@ class Prepared:
         """Spread of the targets, in whose units weights are; one for a likelihood without a location."""
         if self.likelihood.scale_free:
             return 1.0
-        return float(self.likelihood.start(self.y - self.offset, self.weights)[0])
+        return float(self.likelihood.start(self.unexplained, self.weights)[0])
+
+    @property
+    def unexplained(self) -> FloatArray:
+        """The targets less their offset, where that is in the same units."""
+        return self.y if self.likelihood.scale_free else self.y - self.offset
 
     @property
     def labels(self) -> NDArray[Any]:

@@ -135,7 +135,7 @@ class LabelledProblem:
     scale_free : bool
         The predictor has no units of its own, as opposed to those of the targets.
     classes : bool
-        Whether the targets are classes.
+        Whether the targets are classes, or counts of one of two.
     tau0 : float
         Scale of the horseshoe's tau; 0 where there is none.
     mixing : (float, float, float), optional

@@ -12,7 +12,18 @@ from scipy import stats
 from scipy.special import expit
 
 from bayes_sparse import likelihoods
-from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, probit, student_t
+from bayes_sparse.inputs.likelihoods import (
+    bernoulli,
+    beta,
+    binomial,
+    compiled,
+    gamma,
+    negative_binomial,
+    normal,
+    poisson,
+    probit,
+    student_t,
+)
 from bayes_sparse.inputs.named_model import LikelihoodAtData
 
 pytestmark = pytest.mark.quick
@@ -21,6 +32,14 @@ pytestmark = pytest.mark.quick
 def log_density(name, nu=4.0):
     """The log-density of one observation in mpmath's own words."""
     log, exp, gamma = mpmath.log, mpmath.exp, mpmath.loggamma
+
+    def sizes(eta, y, log_a):
+        a = exp(log_a)
+        return a * (log_a - eta) - gamma(a) + (a - 1) * log(y) - a * y * exp(-eta)
+
+    def shares(eta, y, log_nu):
+        a, b = exp(log_nu) / (1 + exp(-eta)), exp(log_nu) / (1 + exp(eta))
+        return gamma(a + b) - gamma(a) - gamma(b) + (a - 1) * log(mpmath.mpf(y)) + (b - 1) * log(1 - mpmath.mpf(y))
 
     def t(eta, y, log_sigma):
         z = (y - eta) / exp(log_sigma)
@@ -36,6 +55,9 @@ def log_density(name, nu=4.0):
         "student_t": t,
         "bernoulli": lambda e, y: y * e - log(1 + exp(e)),
         "probit": lambda e, y: log(mpmath.erfc((1 - 2 * y) * e / mpmath.sqrt(2)) / 2),
+        "binomial": lambda e, y: gamma(10) - gamma(y + 1) - gamma(10 - y) + y * e - 9 * log(1 + exp(e)),
+        "gamma": sizes,
+        "beta": shares,
         "poisson": lambda e, y: y * e - exp(e) - gamma(y + 1),
         "negative_binomial": negative,
     }[name]
@@ -53,6 +75,12 @@ CASES = [
     (poisson(), [-3.0, 0.0, 2.0, 6.0], [0.0, 1.0, 7.0, 200.0], []),
     (poisson(), [-50.0, 20.0], [0.0, 3.0], []),
     (negative_binomial(), [-3.0, 0.0, 2.0, 6.0], [0.0, 1.0, 7.0, 200.0], [0.4]),
+    (binomial(trials=9), [-40.0, -3.0, 0.0, 1.0, 40.0], [0.0, 1.0, 7.0, 9.0], []),
+    (gamma(), [-3.0, 0.0, 2.5, 30.0], [1e-3, 0.5, 7.0, 300.0], [0.4]),
+    (gamma(), [-1.0, 0.0, 2.0], [0.5, 1.01, 7.0], [10.0]),
+    (beta(), [-3.0, -0.2, 0.0, 1.7], [1e-3, 0.3, 0.97], [1.2]),
+    (beta(), [-120.0, -70.0, 30.0, 81.0], [1e-3, 0.3, 0.97], [1.2]),
+    (beta(), [-3.0, 0.0, 1.0], [0.01, 0.3, 0.9], [10.0]),
     (negative_binomial(), [-30.0, 30.0], [0.0, 3.0], [3.0]),
 ]
 
@@ -131,6 +159,14 @@ def test_negative_binomial_far_out():
     assert_allclose(values[2], 0.0, atol=1e-12)
 
 
+def test_sizes_and_shares_far_out():
+    """Nothing overflows; a share's log density ends in straight lines."""
+    eta = np.array([-1e4, -1e3, 1e3, 1e4])
+    for likelihood in (gamma(), beta(), binomial(trials=9)):
+        assert np.isfinite(compiled(likelihood)(eta, np.full(4, 0.5), *[0.3] * len(likelihood.nuisance))).all()
+    assert_allclose(compiled(beta())(eta, np.full(4, 0.5), 0.3)[1], [1, 1, -1, -1])
+
+
 ETA = np.array([-2.0, 0.0, 1.5])
 SCIPY = [
     (normal(), (0.7,), lambda e: stats.norm(e, 0.7)),
@@ -138,6 +174,9 @@ SCIPY = [
     (bernoulli(), (), lambda e: stats.bernoulli(expit(e))),
     (probit(), (), lambda e: stats.bernoulli(stats.norm.cdf(e))),
     (poisson(), (), lambda e: stats.poisson(np.exp(e))),
+    (binomial(trials=9), (), lambda e: stats.binom(9, expit(e))),
+    (gamma(), (2.5,), lambda e: stats.gamma(2.5, scale=np.exp(e) / 2.5)),
+    (beta(), (2.5,), lambda e: stats.beta(2.5 * expit(e), 2.5 * expit(-e))),
     (negative_binomial(), (2.5,), lambda e: stats.nbinom(2.5, 2.5 / (2.5 + np.exp(e)))),
 ]
 
@@ -148,9 +187,13 @@ def test_moments_and_densities_are_scipys(likelihood, nuisance, truth):
     reference = truth(ETA)
     assert_allclose(mean, reference.mean(), rtol=1e-12, atol=1e-15)
     assert_allclose(variance, reference.var(), rtol=1e-12)
-    y = np.array([0.0, 1.0, 1.0])
-    density = reference.logpdf(y) if likelihood.name in ("normal", "student_t") else reference.logpmf(y)
+    y = np.array([0.2, 0.9, 0.4]) if likelihood.name in ("gamma", "beta") else np.array([0.0, 1.0, 1.0])
+    density = reference.logpmf(y) if hasattr(reference.dist, "pmf") else reference.logpdf(y)
     assert_allclose(compiled(likelihood)(ETA, y, *np.log(nuisance))[0], density, rtol=1e-10)
+    logs = np.log([nuisance])
+    assert_allclose(likelihood.log_density(y, ETA[None], logs)[0], density, rtol=1e-10)
+    drawn = likelihood.draw(np.tile(ETA, (20000, 1)), np.random.default_rng(0), *np.array(nuisance)[:, None, None])
+    assert np.all(np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / 20000))
 
 
 def test_a_student_t_of_few_degrees_has_no_variance():

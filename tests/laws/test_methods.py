@@ -22,7 +22,7 @@ METHODS = [  # test_one_step.py and test_path.py have the laws of other families
     and registry.lookup("bayes_sparse.methods", name, "method").family == "evidence"
 ]
 PRUNING = [m for m in METHODS if registry.lookup("bayes_sparse.methods", m, "method").priors == ("gaussian",)]
-LIKELIHOODS = ["normal", "student_t", "bernoulli", "probit", "poisson", "negative_binomial"]
+LIKELIHOODS = ["normal", "student_t", "bernoulli", "probit", "poisson", "negative_binomial", "gamma"]
 seeds = st.integers(0, 2**32 - 1)
 few = examples(4)
 some = examples(8)
@@ -37,6 +37,7 @@ def data(likelihood, seed, n=40, p=5):
         "student_t": lambda: eta + 0.5 * rng.standard_t(4, n),
         "bernoulli": lambda: np.append((rng.random(n - 2) < expit(eta[:-2])).astype(int), [0, 1]),
         "probit": lambda: np.append((rng.standard_normal(n - 2) < eta[:-2]).astype(int), [0, 1]),
+        "gamma": lambda: rng.gamma(3.0, np.exp(eta) / 3.0),
         "poisson": lambda: rng.poisson(np.exp(np.clip(eta, None, 3))),
         "negative_binomial": lambda: rng.negative_binomial(3, 3 / (3 + np.exp(np.clip(eta, None, 3)))),
     }[likelihood]()

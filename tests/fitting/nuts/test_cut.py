@@ -81,7 +81,17 @@ def test_discrete_variables_are_left_to_pymc():
 
 
 MODELS = {
-    "ard_gaussian": ("normal", "student_t", "bernoulli", "probit", "poisson", "negative_binomial", "categorical"),
+    "ard_gaussian": (
+        "normal",
+        "student_t",
+        "bernoulli",
+        "probit",
+        "poisson",
+        "negative_binomial",
+        "gamma",
+        "beta",
+        "categorical",
+    ),
     "horseshoe": ("normal", "bernoulli", "poisson", "categorical"),
     "student_multinomial": ("categorical",),
     "gaussian_eigen": ("normal", "bernoulli", "categorical"),

@@ -1,0 +1,213 @@
+"""Counts out of a number, positive numbers and shares, the whole way: fitted, stored, predicted, judged, sampled."""
+
+import numpy as np
+import pymc as pm
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from scipy.special import expit
+
+import bayes_sparse as bs
+from tests.support import assert_one_sentence
+
+RNG = np.random.default_rng(21)
+N, TRIALS, SHAPE, PRECISION = 150, 8, 3.0, 12.0
+X = RNG.standard_normal((N, 4)) * [1.0, 3.0, 0.5, 1.0]
+Z = (X - X.mean(axis=0)) / X.std(axis=0)
+ETA = 0.3 + 0.8 * X[:, 0] - 0.25 * X[:, 1]
+NEW = RNG.standard_normal((5, 4)) * [1.0, 3.0, 0.5, 1.0]
+TEN = bs.likelihoods.binomial(trials=TRIALS)
+CASES = {
+    "binomial": (TEN, RNG.binomial(TRIALS, expit(ETA))),
+    "gamma": ("gamma", RNG.gamma(SHAPE, np.exp(ETA) / SHAPE)),
+    "beta": ("beta", RNG.beta(PRECISION * expit(ETA), PRECISION * expit(-ETA))),
+}
+OWN = {
+    "binomial": lambda eta, y: pm.Binomial("y", TRIALS, logit_p=eta, observed=y),
+    "gamma": lambda eta, y: pm.Gamma("y", mu=pm.math.exp(eta), sigma=pm.math.exp(eta) / spread() ** 0.5, observed=y),
+    "beta": lambda eta, y: pm.Beta("y", mu=pm.math.sigmoid(eta), nu=spread(), observed=y),
+}
+SCIPY = {
+    "binomial": lambda eta: stats.binom(TRIALS, expit(eta)),
+    "gamma": lambda eta, shape: stats.gamma(shape, scale=np.exp(eta) / shape),
+    "beta": lambda eta, precision: stats.beta(precision * expit(eta), precision * expit(-eta)),
+}
+every = pytest.mark.parametrize("name", CASES)
+
+
+def spread():
+    """Flat in its log, as ours."""
+    return pm.math.exp(pm.Flat("log_spread"))
+
+
+def fit(name, model="ard_gaussian", features=X, **options):
+    likelihood, y = CASES[name]
+    return bs.fit(model, (features, y), likelihood=likelihood, random_seed=0, **options)
+
+
+def fitted_nuisance(tree, name):
+    return [float(tree["evidence"][own]) for own in bs.likelihoods.resolve(CASES[name][0]).nuisance]
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return {name: fit(name) for name in CASES}
+
+
+@every
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        ("ard_gaussian", "sequential"),
+        ("ard_gaussian", "mackay"),
+        ("horseshoe", "global_local"),
+        ("laplace_eigen", "revm"),
+        ("jeffreys_laplace", "reweighted"),
+    ],
+)
+def test_every_family_of_methods_finds_the_truth(name, model, method):
+    if (name, model) == ("beta", "jeffreys_laplace"):
+        with pytest.raises(ValueError, match="log-concave"):
+            fit(name, model, draws=0)
+        return
+    evidence = fit(name, model, method=method, draws=0)["evidence"]
+    assert evidence.attrs["status"] in ("converged", "fixed-point", "jump")
+    # Logits of shares and of 8 trials are known to 0.7 a row, logs of sizes to 0.6: five sds, and shrinkage of one.
+    assert np.all(np.abs(evidence["mean"] * X.std(axis=0) - [0.8, -0.75, 0.0, 0.0]) < 6 * 0.75 / np.sqrt(N))
+    for own, truth in (("shape", SHAPE), ("precision", PRECISION)):
+        if own in evidence:
+            assert abs(np.log(float(evidence[own]) / truth)) < 5 * np.sqrt(2 / N)
+
+
+@every
+def test_a_model_of_the_users_own_is_the_same_fit(name):
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.0, tau=pm.Gamma("alpha", 1.0, 0.1, shape=4), shape=4)
+        OWN[name](pm.Normal("bias", 0.0, 10.0) + Z @ w, CASES[name][1])
+    theirs = bs.fit(model, hyper=(0.0, 0.0), smoothness=1.0, draws=0)["evidence"]
+    ours = fit(name, features=Z, smoothness=1.0, bias_sd=10.0, slab=None, draws=0)["evidence"]
+    assert_array_equal(theirs["kept"], ours["kept"])
+    assert_allclose(theirs["mean"], ours["mean"], rtol=1e-3, atol=1e-6)
+    assert_allclose(theirs["log_evidence"], ours["log_evidence"], atol=1e-3)
+
+
+@every
+def test_predictions_are_averages_over_the_draws(trees, name):
+    tree = trees[name]
+    posterior = bs.unpruned(tree)["posterior"].to_dataset()
+    eta = posterior["w"].to_numpy() @ NEW.T + posterior["bias"].to_numpy()[..., None]
+    reference = SCIPY[name](eta, *fitted_nuisance(tree, name))
+    level, draws = reference.mean().reshape(-1, len(NEW)), 4000
+    prediction = bs.predict(tree, NEW)
+    assert np.all(np.abs(prediction["mean"] - level.mean(axis=0)) < 5 * level.std(axis=0) / np.sqrt(draws))
+    sd = np.sqrt(reference.var().reshape(level.shape).mean(axis=0) + level.var(axis=0))
+    assert_allclose(prediction["sd"], sd, rtol=0.04)
+
+
+@every
+def test_a_stored_tree_predicts_the_same(trees, name, tmp_path):
+    trees[name].to_netcdf(tmp_path / "fit.nc")
+    with xr.open_datatree(tmp_path / "fit.nc") as back:
+        xr.testing.assert_allclose(bs.predict(back.load(), NEW), bs.predict(trees[name], NEW))
+
+
+@every
+def test_what_judges_a_fit(trees, name, tmp_path):
+    tree, y = trees[name], CASES[name][1]
+    posterior = bs.unpruned(tree)["posterior"].to_dataset()
+    eta = posterior["w"].to_numpy() @ X.T + posterior["bias"].to_numpy()[..., None]
+    drawn = [posterior[own].to_numpy()[..., None] for own in bs.likelihoods.resolve(CASES[name][0]).nuisance]
+    reference = SCIPY[name](eta, *drawn)
+    truth = reference.logpmf(y) if name == "binomial" else reference.logpdf(y)
+    assert_allclose(tree["log_likelihood"]["y"], truth, rtol=1e-9, atol=1e-9)
+    assert bs.diagnose(tree).trusted
+    assert 2 < bs.loo(tree).p < 6  # a bias, two weights, and what tells of the spread
+    assert name in bs.report(tree, tmp_path / "report.html", data=(X, y)).read_text()
+
+
+@every
+def test_folds_score_rows_by_the_same_density(name):
+    likelihood, y = CASES[name]
+    folds = bs.kfold("ard_gaussian", (X, y), likelihood=likelihood, folds=3, random_seed=0, workers=1)
+    assert abs(folds.elpd - bs.loo(fit(name)).elpd) < 3 * np.sqrt(N) / 4
+    assert np.isfinite(folds.elpd_i).all()
+
+
+@every
+def test_an_offset_moves_the_bias(name):
+    one, moved = (fit(name, draws=0, bias_sd=1e6, offset=offset)["evidence"] for offset in (None, np.full(N, 0.7)))
+    assert_allclose(moved["bias"] + 0.7, one["bias"], atol=1e-4)
+    assert_allclose(moved["mean"], one["mean"], rtol=1e-3, atol=1e-6)
+
+
+@every
+def test_nuts_samples_the_same_model(name):
+    """At the precisions found, where the posterior is nearly normal: means within the Monte-Carlo error."""
+    found = fit(name, draws=1000)
+    sampled = fit(name, method="nuts", condition="alpha", draws=400, tune=300, chains=2, progressbar=False)
+    for own in ("w", "bias"):
+        a, b = found["posterior"][own], sampled["posterior"][own]
+        sd = np.asarray(a.std(("chain", "draw")))
+        assert_allclose(b.mean(("chain", "draw")), a.mean(("chain", "draw")), atol=0.3 * sd.max())
+        assert_allclose(b.std(("chain", "draw")), sd, rtol=0.2)
+
+
+WRONG = [("binomial", -1, "from 0 to 8"), ("binomial", 9, "from 0 to 8"), ("binomial", 0.5, "from 0 to 8")]
+WRONG += [("gamma", 0.0, "positive"), ("beta", 1.0, "strictly"), ("beta", 0.0, "strictly")]
+
+
+@pytest.mark.parametrize(("name", "value", "words"), WRONG)
+def test_targets_that_it_cannot_take(name, value, words):
+    y = CASES[name][1].astype(float)
+    y[3] = value
+    with pytest.raises(ValueError, match=words):
+        bs.fit("ard_gaussian", (X, y), likelihood=CASES[name][0])
+
+
+def test_trials_are_one_whole_number():
+    for trials in (None, 0, 2.5, np.array([3, 4])):
+        with pytest.raises(ValueError, match="needs one whole number of trials") as refused:
+            bs.likelihoods.binomial(trials=trials)
+        assert_one_sentence(str(refused.value), "bernoulli", "weights")
+    with pytest.raises(ValueError, match="needs one whole number of trials"):
+        bs.fit("ard_gaussian", (X, CASES["binomial"][1]), likelihood="binomial")
+
+
+def test_trials_that_differ_are_weights_of_two_classes():
+    """What the refusal says: each row twice is the same likelihood, but for the number of ways."""
+    y = CASES["binomial"][1]
+    options = {"smoothness": 1.0, "slab": None, "draws": 0}
+    one = fit("binomial", **options)["evidence"]
+    rows, classes, weights = np.r_[X, X], np.repeat([1, 0], N), np.r_[y, TRIALS - y]
+    two = bs.fit("ard_gaussian", (rows, classes), likelihood="bernoulli", weights=weights, **options)["evidence"]
+    assert_allclose(two["mean"], one["mean"], rtol=1e-6)
+    ways = stats.binom(TRIALS, 0.5).logpmf(y).sum() + N * TRIALS * np.log(2)
+    assert_allclose(two["log_evidence"] + ways, one["log_evidence"], rtol=1e-8)
+
+
+def test_trials_that_a_column_separates_say_so():
+    apart = X + np.outer(np.sign(X[:, 0]), [0.5, 0.0, 0.0, 0.0])
+    with pytest.warns(bs.FitWarning, match="separate"):
+        found = bs.fit("ard_gaussian", (apart, TRIALS * (X[:, 0] > 0)), likelihood=TEN, draws=0)
+    assert found["evidence"].attrs["status"] == "separable"
+    assert found["evidence"].attrs["slab"] == bs.models.ARDGaussian().default_slab
+    few = bs.fit("ard_gaussian", (apart, 1 * (X[:, 0] > 0)), likelihood=TEN, draws=0)  # one success of eight
+    assert few["evidence"].attrs["status"] == "converged"
+
+
+def test_counts_more_spread_out_than_a_binomials_say_so():
+    rng = np.random.default_rng(0)
+    wild = rng.binomial(TRIALS, rng.beta(3 * expit(ETA), 3 * expit(-ETA)))
+    with pytest.warns(bs.FitWarning, match="more spread out") as told:
+        bs.fit("ard_gaussian", (X, wild), likelihood=TEN, draws=0)
+    assert_one_sentence(str(told[-1].message), "observe a pm.BetaBinomial, in a pm.Model of your own")
+
+
+def test_the_check_of_binomial_counts_is_right_by_chance():
+    """With known probabilities, many of them near zero: its p-values are about uniform where it matters."""
+    rng = np.random.default_rng(1)
+    eta = rng.normal(-3.0, 1.5, 200)
+    p = np.array([TEN.check(rng.binomial(TRIALS, expit(eta)), eta, 0.0).p_value for _ in range(2000)])
+    for level in (0.01, 0.1, 0.5):  # skewed: small ones are a little more often than they say
+        assert level / 2 < np.mean(p < level) < 3 * level
