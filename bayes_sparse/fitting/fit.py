@@ -81,7 +81,7 @@ def fit(
     likelihood : str or likelihood
         ``"auto"`` takes floats for normal and two labels for bernoulli and asks about anything else; ``"normal"``,
         ``"student_t"``, ``"bernoulli"``, ``"probit"``, ``"poisson"``, ``"negative_binomial"``, ``"gamma"``, ``"beta"``,
-        ``bs.likelihoods.binomial(trials=10)``, ``"categorical"``.
+        ``bs.likelihoods.binomial(trials=10)``, ``bs.likelihoods.ordinal(levels=5)``, ``"categorical"``.
     basis : str, basis or callable
         ``"linear"``, ``bs.basis.rbf(width=...)``, ``bs.basis.polynomial()`` ..., or an importable function.
     keep : str or sequence of str, optional

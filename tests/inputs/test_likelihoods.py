@@ -1,5 +1,7 @@
 """Named likelihoods: densities and moments against scipy.stats, derivatives against many digits, also far out."""
 
+from types import SimpleNamespace
+
 import mpmath
 import numpy as np
 import pymc as pm
@@ -20,6 +22,7 @@ from bayes_sparse.inputs.likelihoods import (
     gamma,
     negative_binomial,
     normal,
+    ordinal,
     poisson,
     probit,
     student_t,
@@ -36,6 +39,15 @@ def log_density(name, nu=4.0):
     def sizes(eta, y, log_a):
         a = exp(log_a)
         return a * (log_a - eta) - gamma(a) + (a - 1) * log(y) - a * y * exp(-eta)
+
+    def levels(eta, y, *logs):
+        cuts = [
+            -mpmath.inf,
+            mpmath.mpf(0),
+            *(mpmath.fsum(map(exp, logs[: k + 1])) for k in range(len(logs))),
+            mpmath.inf,
+        ]
+        return log(1 / (1 + exp(eta - cuts[int(y) + 1])) - 1 / (1 + exp(eta - cuts[int(y)])))
 
     def shares(eta, y, log_nu):
         a, b = exp(log_nu) / (1 + exp(-eta)), exp(log_nu) / (1 + exp(eta))
@@ -56,6 +68,7 @@ def log_density(name, nu=4.0):
         "bernoulli": lambda e, y: y * e - log(1 + exp(e)),
         "probit": lambda e, y: log(mpmath.erfc((1 - 2 * y) * e / mpmath.sqrt(2)) / 2),
         "binomial": lambda e, y: gamma(10) - gamma(y + 1) - gamma(10 - y) + y * e - 9 * log(1 + exp(e)),
+        "ordinal": levels,
         "gamma": sizes,
         "beta": shares,
         "poisson": lambda e, y: y * e - exp(e) - gamma(y + 1),
@@ -76,6 +89,7 @@ CASES = [
     (poisson(), [-50.0, 20.0], [0.0, 3.0], []),
     (negative_binomial(), [-3.0, 0.0, 2.0, 6.0], [0.0, 1.0, 7.0, 200.0], [0.4]),
     (binomial(trials=9), [-40.0, -3.0, 0.0, 1.0, 40.0], [0.0, 1.0, 7.0, 9.0], []),
+    (ordinal(levels=4), [-60.0, -3.0, 0.0, 0.7, 60.0], [0.0, 1.0, 2.0, 3.0], [-3.0, 0.8]),
     (gamma(), [-3.0, 0.0, 2.5, 30.0], [1e-3, 0.5, 7.0, 300.0], [0.4]),
     (gamma(), [-1.0, 0.0, 2.0], [0.5, 1.01, 7.0], [10.0]),
     (beta(), [-3.0, -0.2, 0.0, 1.7], [1e-3, 0.3, 0.97], [1.2]),
@@ -126,19 +140,27 @@ def test_probit_far_out():
     assert not np.any(compiled(probit())(-x, np.zeros(4)))
 
 
-def test_probit_as_pymc_sees_it_is_the_same_far_out():
-    eta, y = (
-        np.tile([-1e5, -300.0, -40.0, -6.0, -0.8, -0.6, 0.0, 0.7, 0.75, 5.0, 39.0, 300.0, 1e5], 2),
-        np.repeat([0, 1], 13),
-    )
+FAR = [-1e5, -300.0, -40.0, -6.0, -0.8, -0.6, 0.0, 0.7, 0.75, 5.0, 39.0, 300.0, 1e5]
+AS_DECLARED = [
+    (probit(), FAR, [0.0, 1.0], []),
+    (binomial(trials=9), FAR, [0.0, 4.0, 9.0], []),
+    (ordinal(levels=4), FAR, [0.0, 1.0, 2.0, 3.0], [-3.0, 0.8]),
+    (gamma(), [-6.0, 0.0, 5.0, 39.0, 600.0], [0.1, 3.0], [0.4]),
+    (beta(), [-300.0, -40.0, -0.6, 5.0, 39.0, 300.0], [0.1, 0.7], [1.2]),
+]
+
+
+@pytest.mark.parametrize(("likelihood", "etas", "ys", "theta"), AS_DECLARED)
+def test_what_pymc_sees_is_the_same_far_out(likelihood, etas, ys, theta):
+    eta, y = (np.ravel(g) for g in np.meshgrid(etas, ys))
     at = pt.dvector("eta")
-    distribution, arguments = probit().distribution(at)
-    density = pm.logp(distribution.dist(**arguments), y.astype(float))
+    distribution, arguments = likelihood.distribution(at, *(pt.constant(np.exp(log)) for log in theta))
+    density = pm.logp(distribution.dist(**arguments), y)
     mode = Mode(linker="py", optimizer="fast_run").excluding("fusion")
     found, slope = function([at], [density, grad(density.sum(), at)], mode=mode)(eta)
-    truth = compiled(probit())(eta, y.astype(float))
-    assert_allclose(found, truth[0], rtol=1e-12, atol=1e-300)
-    assert_allclose(slope, truth[1], rtol=1e-10, atol=1e-14)
+    truth = compiled(likelihood)(eta, y, *theta)
+    assert_allclose(found, truth[0], rtol=1e-12, atol=1e-13)
+    assert_allclose(slope, truth[1], rtol=1e-10, atol=1e-13)
 
 
 def test_poisson_far_out():
@@ -168,6 +190,20 @@ def test_sizes_and_shares_far_out():
 
 
 ETA = np.array([-2.0, 0.0, 1.5])
+
+
+def levels(eta, gap):
+    """Three ordered levels, a distribution of its own at each predictor."""
+    edges = np.array([expit(cut - eta) for cut in (-np.inf, 0.0, gap, np.inf)])
+    own = [stats.rv_discrete(values=(range(3), p)) for p in np.diff(edges, axis=0).T]
+    return SimpleNamespace(
+        dist=own[0],
+        mean=lambda: np.array([one.mean() for one in own]),
+        var=lambda: np.array([one.var() for one in own]),
+        logpmf=lambda y: np.array([one.logpmf(k) for one, k in zip(own, y, strict=True)]),
+    )
+
+
 SCIPY = [
     (normal(), (0.7,), lambda e: stats.norm(e, 0.7)),
     (student_t(nu=5.0), (0.7,), lambda e: stats.t(5.0, e, 0.7)),
@@ -175,6 +211,7 @@ SCIPY = [
     (probit(), (), lambda e: stats.bernoulli(stats.norm.cdf(e))),
     (poisson(), (), lambda e: stats.poisson(np.exp(e))),
     (binomial(trials=9), (), lambda e: stats.binom(9, expit(e))),
+    (ordinal(levels=3), (0.7,), lambda e: levels(e, 0.7)),
     (gamma(), (2.5,), lambda e: stats.gamma(2.5, scale=np.exp(e) / 2.5)),
     (beta(), (2.5,), lambda e: stats.beta(2.5 * expit(e), 2.5 * expit(-e))),
     (negative_binomial(), (2.5,), lambda e: stats.nbinom(2.5, 2.5 / (2.5 + np.exp(e)))),

@@ -17,6 +17,7 @@ from bayes_sparse.inputs.likelihoods.categorical import categorical
 from bayes_sparse.inputs.likelihoods.gamma import gamma
 from bayes_sparse.inputs.likelihoods.negative_binomial import negative_binomial
 from bayes_sparse.inputs.likelihoods.normal import normal
+from bayes_sparse.inputs.likelihoods.ordinal import ordinal
 from bayes_sparse.inputs.likelihoods.poisson import poisson
 from bayes_sparse.inputs.likelihoods.probit import probit
 from bayes_sparse.inputs.likelihoods.student_t import student_t
@@ -32,6 +33,7 @@ __all__ = [
     "gamma",
     "negative_binomial",
     "normal",
+    "ordinal",
     "poisson",
     "probit",
     "resolve",

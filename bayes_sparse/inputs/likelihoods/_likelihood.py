@@ -32,8 +32,6 @@ class Likelihood(Protocol):
         What it takes; with "classes" there is one predictor a class.
     normal : bool
         Normal around the predictor, with the noise as its only nuisance parameter: then nothing need be approximated.
-    nuisance : tuple of str
-        Names of its nuisance parameters, all positive.
     scale_free : bool
         The predictor has no units of its own, as opposed to those of the targets.
     log_concave : bool
@@ -44,9 +42,12 @@ class Likelihood(Protocol):
     name: ClassVar[str]
     targets: ClassVar[Targets]
     normal: ClassVar[bool]
-    nuisance: ClassVar[tuple[str, ...]]
     scale_free: ClassVar[bool]
     log_concave: ClassVar[bool]
+
+    @property
+    def nuisance(self) -> tuple[str, ...]:
+        """Names of its nuisance parameters, all positive."""
 
     @property
     def distribution(self) -> Any:

@@ -21,6 +21,7 @@ TARGETS = {
     "poisson": RNG.poisson(np.exp(ETA + 1.0)),
     "gamma": np.random.default_rng(7).gamma(3.0, np.exp(ETA) / 3.0),
     "beta": np.random.default_rng(8).beta(5 * np.exp(ETA), 5.0),
+    "ordinal": np.digitize(ETA + np.random.default_rng(9).logistic(size=60), [-0.5, 1.0]),
     "categorical": np.argmax(np.stack([0 * ETA, 1.5 * Z[:, 0], 1.5 * Z[:, 1]]) + RNG.gumbel(size=(3, 60)), axis=0),
 }
 
