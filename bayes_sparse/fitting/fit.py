@@ -174,7 +174,7 @@ def _whole(model: Model, method: NUTS, handed: Handed, sampling: Sampling) -> xr
     if isinstance(reading, NamedReading):
         reading.say_duplicates()
     hyper = reading.proper(model.hyper)
-    start = choose_method(method.start, model, hyper, reading.likelihood_name) if method.warm else None
+    start = choose_method(method.start, model, hyper, reading.likelihood) if method.warm else None
     if start is not None:
         check_fits(start, model)  # one that needs the flat hyper-prior has it
     return sample_whole(reading, model, method, start, hyper, sampling)

@@ -1,5 +1,7 @@
 """Counts out of a number, levels, sizes and shares, the whole way: fitted, stored, predicted, judged, sampled."""
 
+import json
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -184,6 +186,16 @@ def test_folds_score_rows_by_the_same_density(name):
 
 
 @every
+def test_weights_count_rows(name):
+    likelihood, y = CASES[name]
+    twice = np.r_[np.arange(N), np.arange(40)]
+    one = fit(name, draws=0, weights=np.where(np.arange(N) < 40, 2.0, 1.0))["evidence"]
+    other = bs.fit("ard_gaussian", (X[twice], y[twice]), likelihood=likelihood, draws=0)["evidence"]
+    for own in ("mean", "bias", "log_evidence", *bs.likelihoods.resolve(likelihood).nuisance):
+        assert_allclose(one[own], other[own], rtol=2e-3, atol=1e-6)
+
+
+@every
 def test_an_offset_moves_the_bias(name):
     one, moved = (fit(name, draws=0, bias_sd=1e6, offset=offset)["evidence"] for offset in (None, np.full(N, 0.7)))
     assert_allclose(moved["bias"] + 0.7, one["bias"], atol=1e-4)
@@ -200,6 +212,14 @@ def test_nuts_samples_the_same_model(name):
         sd = np.asarray(a.std(("chain", "draw")))
         assert_allclose(b.mean(("chain", "draw")), a.mean(("chain", "draw")), atol=0.3 * sd.max())
         assert_allclose(b.std(("chain", "draw")), sd, rtol=0.2)
+
+
+@pytest.mark.parametrize("name", ["binomial", "ordinal"])
+def test_the_horseshoe_is_sampled_with_the_settings_of_the_likelihood(name):
+    """Its start is chosen by the likelihood found, whose settings a name does not tell."""
+    sampled = fit(name, "horseshoe", method="nuts", draws=20, tune=60, chains=1, progressbar=False)
+    again = bs.likelihoods.from_settings(json.loads(sampled.attrs["bayes_sparse"])["likelihood"])
+    assert again == CASES[name][0]
 
 
 WRONG = [("binomial", -1, "from 0 to 8"), ("binomial", 9, "from 0 to 8"), ("binomial", 0.5, "from 0 to 8")]
