@@ -80,7 +80,8 @@ def fit(
         Name of the target column.
     likelihood : str or likelihood
         ``"auto"`` takes floats for normal and two labels for bernoulli and asks about anything else; ``"normal"``,
-        ``"student_t"``, ``"bernoulli"``, ``"poisson"``, ``"negative_binomial"``, ``"categorical"``.
+        ``"student_t"``, ``"bernoulli"``, ``"probit"``, ``"poisson"``, ``"negative_binomial"``, ``"gamma"``, ``"beta"``,
+        ``bs.likelihoods.binomial(trials=10)``, ``bs.likelihoods.ordinal(levels=5)``, ``"categorical"``.
     basis : str, basis or callable
         ``"linear"``, ``bs.basis.rbf(width=...)``, ``bs.basis.polynomial()`` ..., or an importable function.
     keep : str or sequence of str, optional
@@ -173,7 +174,7 @@ def _whole(model: Model, method: NUTS, handed: Handed, sampling: Sampling) -> xr
     if isinstance(reading, NamedReading):
         reading.say_duplicates()
     hyper = reading.proper(model.hyper)
-    start = choose_method(method.start, model, hyper, reading.likelihood_name) if method.warm else None
+    start = choose_method(method.start, model, hyper, reading.likelihood) if method.warm else None
     if start is not None:
         check_fits(start, model)  # one that needs the flat hyper-prior has it
     return sample_whole(reading, model, method, start, hyper, sampling)

@@ -17,6 +17,7 @@ from bayes_sparse.common.types import Hyper
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import kernel_width
+from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.model import Centred, Handed, Model, NamedModel, sampled_slab
 from bayes_sparse.inputs.pm_model.declared import Declared, check_proper, declared_settings, set_data
 from bayes_sparse.inputs.pm_model.own_problem import declared_problem
@@ -42,8 +43,8 @@ class Reading(Protocol):
         """The problem under the user's names."""
 
     @property
-    def likelihood_name(self) -> str:
-        """Name of the likelihood, "auto" where it is inside the user's model."""
+    def likelihood(self) -> str | Likelihood:
+        """The likelihood, "auto" where it is inside the user's model."""
 
     def proper(self, hyper: Hyper | None) -> Hyper | None:
         """The hyper-prior that NUTS samples under."""
@@ -70,9 +71,9 @@ class NamedReading:
         return self.model.problem(self.prepared)
 
     @property
-    def likelihood_name(self) -> str:
-        """Name of the likelihood."""
-        return self.prepared.likelihood.name
+    def likelihood(self) -> Likelihood:
+        """The likelihood, chosen or found."""
+        return self.prepared.likelihood
 
     def proper(self, hyper: Hyper | None) -> Hyper | None:
         """The one given, or the model's proper one, with a message where that is another than the evidence methods'."""
@@ -120,7 +121,7 @@ class OwnReading:
     any_surface: bool = False
 
     own: bool = True
-    likelihood_name: str = "auto"
+    likelihood: str = "auto"
 
     @cached_property
     def labelled(self) -> LabelledProblem:

@@ -80,6 +80,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         constant_data=_stored(data),
         interchangeable=data.basis.kernel,
         scale_free=data.likelihood.scale_free,
+        classes=data.classes is not None or hasattr(data.likelihood, "trials"),
         check=lambda eta, theta, used: data.likelihood.check(data.y, eta, used, *np.exp(theta)),
     )
 
@@ -123,11 +124,7 @@ def global_scale(data: Prepared, relevant: float | None) -> float:
     m = min(5.0, M / 2) if relevant is None else relevant
     if m >= M > 0:
         raise ValueError(f"`relevant` is how many of the {M} basis functions are expected to matter, got {m:g}.")
-    if data.likelihood.targets == "counts":
-        told = float(np.average(data.y, weights=data.weights)) ** -0.5 if data.y.any() else 1.0
-    else:
-        told = data.unit if data.likelihood.targets == "numbers" else 2.0
-    return float(m / max(M - m, 1e-300) * told / np.sqrt(n))
+    return float(m / max(M - m, 1e-300) * data.likelihood.pseudo_sd(data.unexplained, data.weights) / np.sqrt(n))
 
 
 def scaled(distribution: Any, name: str, scale: Any, dim: str, centred: Centred) -> Any:
@@ -165,7 +162,7 @@ def predictor(data: Prepared, w: Any, sd: float) -> Any:
 
 def observe(data: Prepared, eta: Any) -> None:
     """Nuisance parameters and the observed variable of a declaration, inside its model context."""
-    start = data.likelihood.start(data.y - data.offset, data.weights)
+    start = data.likelihood.start(data.unexplained, data.weights)
     nuisance = [
         pm.LogNormal(name, np.log(value), 3.0) for name, value in zip(data.likelihood.nuisance, start, strict=True)
     ]
@@ -181,7 +178,7 @@ def observe(data: Prepared, eta: Any) -> None:
 def bias_sd(data: Prepared, wide: float | None) -> float:
     """Sd of the bias's normal prior."""
     if wide is None:
-        return data.likelihood.bias_sd(data.y - data.offset, data.weights)
+        return data.likelihood.bias_sd(data.unexplained, data.weights)
     return np.inf if wide == np.inf else positive("bias_sd", wide)
 
 
@@ -221,7 +218,7 @@ def _dense(Phi: Any) -> FloatArray:
 
 def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
     design = make_design(data.Phi, data.shift, data.scale, extra)
-    log_start = np.log(data.likelihood.start(data.y - data.offset, data.weights))
+    log_start = np.log(data.likelihood.start(data.unexplained, data.weights))
     pointwise = LikelihoodAtData(data.likelihood, data.y)
     return Problem(
         design=design,
@@ -237,6 +234,7 @@ def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
         theta_bounds=data.likelihood.bounds(log_start),
         normal=data.likelihood.normal,
         unit=data.unit,
+        trials=float(getattr(data.likelihood, "trials", 1)),
     )
 
 

@@ -86,7 +86,12 @@ class Prepared:
         """Spread of the targets, in whose units weights are; one for a likelihood without a location."""
         if self.likelihood.scale_free:
             return 1.0
-        return float(self.likelihood.start(self.y - self.offset, self.weights)[0])
+        return float(self.likelihood.start(self.unexplained, self.weights)[0])
+
+    @property
+    def unexplained(self) -> FloatArray:
+        """The targets less their offset, where that is in the same units."""
+        return self.y if self.likelihood.scale_free else self.y - self.offset
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -195,7 +200,7 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
     if y.dtype.kind in "iu":
         what, say = f"whole numbers with {distinct} values", "'normal', 'poisson', 'negative_binomial' or 'categorical'"
     elif y.dtype.kind == "f":
-        what, say = f"floats with {distinct} distinct values", "'bernoulli' for two classes, or 'normal'"
+        what, say = f"floats with {distinct} distinct values", "'bernoulli' or 'probit' for two classes, or 'normal'"
     else:
         what = f"{distinct} labels"
         say = "'categorical' (the model 'student_multinomial' is for it), or 'bernoulli' after merging them into two"

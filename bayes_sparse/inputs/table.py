@@ -160,8 +160,8 @@ def labels_of(y: NDArray[Any], target: str, *, several: bool = False) -> tuple[F
         raise ValueError(f"The target {target!r} has one class only ({classes[0]!r}); two are needed to tell apart.")
     if len(classes) > 2 and not several:
         raise ValueError(
-            f"The target {target!r} has {len(classes)} classes ({in_words(classes)}); a bernoulli likelihood takes "
-            "two, likelihood='categorical' any number."
+            f"The target {target!r} has {len(classes)} classes ({in_words(classes)}); this likelihood takes two, "
+            "likelihood='categorical' any number."
         )
     if 2 * len(classes) > len(y) and len(classes) > 2:
         raise ValueError(

@@ -134,6 +134,8 @@ class LabelledProblem:
         The basis functions are kernels on the rows: neighbours say the same, and which of them is kept means little.
     scale_free : bool
         The predictor has no units of its own, as opposed to those of the targets.
+    classes : bool
+        Whether the targets are classes, or counts of one of two.
     tau0 : float
         Scale of the horseshoe's tau; 0 where there is none.
     mixing : (float, float, float), optional
@@ -177,6 +179,7 @@ class LabelledProblem:
     hyper_points: Callable[[FloatArray], dict[str, tuple[tuple[str, ...], FloatArray]]] | None = None
     interchangeable: bool = False
     scale_free: bool = True
+    classes: bool = False
     tau0: float = 0.0
     mixing: tuple[float, float, float] | None = None
     slab: float | None = None
@@ -293,7 +296,7 @@ class LabelledProblem:
     def of_classes(self) -> bool:
         """Whether linear predictors give the odds of classes; of a network a strong ridge would make a linear one."""
         linear = self.search is not None or isinstance(self.other, Softmax)
-        return linear and self.settings.get("likelihood", {}).get("name") in ("bernoulli", "categorical")
+        return linear and self.classes
 
     def _given(self, expansion: Any) -> list[tuple[WeightBlock, Any]]:
         if not isinstance(expansion, dict):

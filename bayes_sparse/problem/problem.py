@@ -220,6 +220,8 @@ class Problem:
         ``fewer(eta, theta, derivatives)`` gives l and as many of its derivatives, where that is quicker than all three.
     unit : float
         Spread of the targets where the predictor is in their units: what a prior on the weights is stated in.
+    trials : float
+        The largest target there can be, where targets are classes or counts out of a number.
     groups : int array (M + q,), optional
         Label of the group of each free column: columns of one group share their precision. None where every column has
         its own.
@@ -241,6 +243,7 @@ class Problem:
     many: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     fewer: Fewer | None = None
     unit: float = 1.0
+    trials: float = 1.0
     groups: IntArray | None = None
 
     predictors: ClassVar[int] = 1
@@ -299,10 +302,10 @@ class Problem:
 
     def separates(self, eta: FloatArray) -> bool:
         """Whether a predictor puts every observation of a two-valued target on its own side of zero."""
-        if self.theta.size or not np.isin(self.y, (0.0, 1.0)).all():
+        if self.theta.size or not np.isin(self.y, (0.0, self.trials)).all():
             return False
         there = True if self.weights is None else self.weights > 0
-        ones, zeros = (self.y == 1) & there, (self.y == 0) & there
+        ones, zeros = (self.y == self.trials) & there, (self.y == 0) & there
         return bool(ones.any() and zeros.any() and eta[ones].min() > 0 > eta[zeros].max())
 
     def noise(self, theta: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ METHODS = [  # test_one_step.py and test_path.py have the laws of other families
     and registry.lookup("bayes_sparse.methods", name, "method").family == "evidence"
 ]
 PRUNING = [m for m in METHODS if registry.lookup("bayes_sparse.methods", m, "method").priors == ("gaussian",)]
-LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial"]
+LIKELIHOODS = ["normal", "student_t", "bernoulli", "probit", "poisson", "negative_binomial", "gamma"]
 seeds = st.integers(0, 2**32 - 1)
 few = examples(4)
 some = examples(8)
@@ -36,6 +36,8 @@ def data(likelihood, seed, n=40, p=5):
         "normal": lambda: eta + 0.5 * rng.standard_normal(n),
         "student_t": lambda: eta + 0.5 * rng.standard_t(4, n),
         "bernoulli": lambda: np.append((rng.random(n - 2) < expit(eta[:-2])).astype(int), [0, 1]),
+        "probit": lambda: np.append((rng.standard_normal(n - 2) < eta[:-2]).astype(int), [0, 1]),
+        "gamma": lambda: rng.gamma(3.0, np.exp(eta) / 3.0),
         "poisson": lambda: rng.poisson(np.exp(np.clip(eta, None, 3))),
         "negative_binomial": lambda: rng.negative_binomial(3, 3 / (3 + np.exp(np.clip(eta, None, 3)))),
     }[likelihood]()
@@ -131,7 +133,7 @@ def test_the_order_of_columns_does_not_matter(method, likelihood, seed):
     same(one, fit(X[:, order], y, method, likelihood, max_iterations=300), order=order)
 
 
-@pytest.mark.parametrize("likelihood", ["normal", "bernoulli", "poisson"])
+@pytest.mark.parametrize("likelihood", ["normal", "bernoulli", "probit", "poisson"])
 @pytest.mark.parametrize("method", METHODS)
 @few
 @given(seed=seeds, powers=st.lists(st.integers(-3, 3), min_size=5, max_size=5))
@@ -145,7 +147,7 @@ def test_the_units_of_columns_do_not_matter(method, likelihood, seed, powers):
     ratio = other["evidence"]["alpha"].to_numpy()[kept] / one["evidence"]["alpha"].to_numpy()[kept]
     assert_allclose(ratio, scale[kept] ** 2, rtol=1e-3)
     new = np.random.default_rng(0).standard_normal((4, 5))
-    name = "probability" if likelihood == "bernoulli" else "mean"
+    name = "probability" if likelihood in ("bernoulli", "probit") else "mean"
     moved = bs.predict(other, new * scale + 3.0 * np.abs(scale))[name]
     assert_allclose(moved, bs.predict(one, new)[name], rtol=1e-4, atol=1e-6)
 

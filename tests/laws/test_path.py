@@ -27,7 +27,7 @@ ENDINGS = {
     "fuzzy": {"converged", "null", "max_iterations"},
     "cv": {"converged", "null"},
 }
-LIKELIHOODS = ["normal", "bernoulli", "poisson"]
+LIKELIHOODS = ["normal", "bernoulli", "probit", "poisson"]
 # How well a method finds its own answer: to ten digits of a gap, a slope of 1e-6, 1e-10 nats, ten digits of a slope.
 CLOSE = defaultdict(lambda: 1e-3, reweighted=1e-6, cv=1e-6)
 seeds = st.integers(0, 2**32 - 1)
@@ -46,6 +46,7 @@ def data(likelihood, seed, n=40, p=5):
     y = {
         "normal": lambda: eta + 0.8 * rng.standard_normal(n),
         "bernoulli": lambda: np.append((rng.random(n - 2) < expit(eta[:-2])).astype(int), [0, 1]),
+        "probit": lambda: np.append((rng.standard_normal(n - 2) < eta[:-2]).astype(int), [0, 1]),
         "poisson": lambda: np.append(rng.poisson(mean[:-1]), 1),
         "negative_binomial": lambda: np.append(rng.negative_binomial(3, 3 / (3 + mean[:-1])), 1),
     }[likelihood]()
@@ -69,7 +70,7 @@ def difficult(kind, likelihood, seed):
         X = np.column_stack([X, np.arange(n) == 1])
     if kind == "separable":
         eta = X[:, 0] - np.median(X[:, 0])
-        y = (eta > 0).astype(int) if likelihood == "bernoulli" else eta if likelihood == "normal" else y
+        y = (eta > 0).astype(int) if likelihood in ("bernoulli", "probit") else eta if likelihood == "normal" else y
     return X[:, np.ptp(X, axis=0) > 0], y
 
 

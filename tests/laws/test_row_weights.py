@@ -26,7 +26,17 @@ MODELS = {
     "one_step": ["ard_gaussian", "laplace_eigen"],
     "l1_path": ["jeffreys_laplace"],
 }
-LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial", "categorical"]
+LIKELIHOODS = [
+    "normal",
+    "student_t",
+    "bernoulli",
+    "probit",
+    "poisson",
+    "negative_binomial",
+    "gamma",
+    "beta",
+    "categorical",
+]
 LIMITS = {
     "global_local": {"tolerance": 1e-12},
     "cv": {"points": 5, "folds": 3},
@@ -45,7 +55,7 @@ def able(model, method, likelihood):
     if method == "one_vs_rest" or model == "student_multinomial":
         return several and (method, model) != ("one_vs_rest", "ard_gaussian")
     if model == "jeffreys_laplace":
-        return not several and likelihood != "student_t"
+        return not several and likelihood not in ("student_t", "beta")
     return not (method == "full_matrix" and model == "laplace_eigen")
 
 
@@ -74,6 +84,9 @@ def data(likelihood, seed, n=30, p=4):
         "normal": lambda: eta + 0.5 * rng.standard_normal(n),
         "student_t": lambda: eta + 0.5 * rng.standard_t(4, n),
         "bernoulli": lambda: np.append((rng.random(n - 2) < expit(eta[:-2])).astype(int), [0, 1]),
+        "probit": lambda: np.append((rng.standard_normal(n - 2) < eta[:-2]).astype(int), [0, 1]),
+        "gamma": lambda: rng.gamma(3.0, np.exp(eta) / 3.0),
+        "beta": lambda: np.clip(rng.beta(9 * expit(eta), 9 * expit(-eta)), 1e-3, 1 - 1e-3),
         "poisson": lambda: rng.poisson(mean),
         "negative_binomial": lambda: rng.poisson(rng.gamma(1.0, mean)),
         "categorical": lambda: np.argmax(np.c_[eta, -eta, 0.3 * X[:, 2]] + rng.gumbel(size=(n, 3)), axis=1),

@@ -11,21 +11,31 @@ from typing import Any
 from bayes_sparse.common import registry
 from bayes_sparse.inputs.likelihoods._likelihood import Likelihood, compiled
 from bayes_sparse.inputs.likelihoods.bernoulli import bernoulli
+from bayes_sparse.inputs.likelihoods.beta import beta
+from bayes_sparse.inputs.likelihoods.binomial import binomial
 from bayes_sparse.inputs.likelihoods.categorical import categorical
+from bayes_sparse.inputs.likelihoods.gamma import gamma
 from bayes_sparse.inputs.likelihoods.negative_binomial import negative_binomial
 from bayes_sparse.inputs.likelihoods.normal import normal
+from bayes_sparse.inputs.likelihoods.ordinal import ordinal
 from bayes_sparse.inputs.likelihoods.poisson import poisson
+from bayes_sparse.inputs.likelihoods.probit import probit
 from bayes_sparse.inputs.likelihoods.student_t import student_t
 
 __all__ = [
     "Likelihood",
     "bernoulli",
+    "beta",
+    "binomial",
     "categorical",
     "compiled",
     "from_settings",
+    "gamma",
     "negative_binomial",
     "normal",
+    "ordinal",
     "poisson",
+    "probit",
     "resolve",
     "student_t",
 ]

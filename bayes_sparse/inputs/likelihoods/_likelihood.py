@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -31,8 +32,6 @@ class Likelihood(Protocol):
         What it takes; with "classes" there is one predictor a class.
     normal : bool
         Normal around the predictor, with the noise as its only nuisance parameter: then nothing need be approximated.
-    nuisance : tuple of str
-        Names of its nuisance parameters, all positive.
     scale_free : bool
         The predictor has no units of its own, as opposed to those of the targets.
     log_concave : bool
@@ -43,9 +42,12 @@ class Likelihood(Protocol):
     name: ClassVar[str]
     targets: ClassVar[Targets]
     normal: ClassVar[bool]
-    nuisance: ClassVar[tuple[str, ...]]
     scale_free: ClassVar[bool]
     log_concave: ClassVar[bool]
+
+    @property
+    def nuisance(self) -> tuple[str, ...]:
+        """Names of its nuisance parameters, all positive."""
 
     @property
     def distribution(self) -> Any:
@@ -68,6 +70,9 @@ class Likelihood(Protocol):
     def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Sd of the wide prior on the bias; each target counts as often as its weight says."""
 
+    def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
+        """What one observation leaves unknown of its predictor, as an sd: the horseshoe's scale is in units of it."""
+
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
 
@@ -79,7 +84,12 @@ class Likelihood(Protocol):
 
 
 def compiled(likelihood: Likelihood, derivatives: int = 3) -> Compiled:
-    """``f(eta, y, *log_nuisance) -> [l, l', l'', l''']``, compiled once a process and likelihood."""
+    """``f(eta, y, *log_nuisance) -> [l, l', l'', l''']``, compiled once a process and likelihood.
+
+    A likelihood that has them in closed form, as ``terms``, is not compiled.
+    """
+    if hasattr(likelihood, "terms"):
+        return partial(likelihood.terms, derivatives=derivatives)
 
     def build() -> tuple[Any, Any, list[Any]]:
         eta, y = pt.dvector("eta"), pt.dvector("y")

@@ -45,6 +45,10 @@ class bernoulli:
         """Sd of the wide prior on the bias, in logits."""
         return 10.0
 
+    def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
+        """Of a logit at even odds."""
+        return 2.0
+
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
         return None if np.isin(y, (0.0, 1.0)).all() else "two classes"

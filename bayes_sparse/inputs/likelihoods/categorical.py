@@ -55,6 +55,10 @@ class categorical:
         """Log-probability of each class, along the last axis."""
         return log_probability(eta, self.link)
 
+    def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
+        """Of a logit at even odds."""
+        return 2.0
+
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
         return None

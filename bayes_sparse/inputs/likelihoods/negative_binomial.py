@@ -46,6 +46,10 @@ class negative_binomial:
         """Sd of the wide prior on the bias, in logs."""
         return 10.0
 
+    def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
+        """That of Poisson's counts."""
+        return poisson().pseudo_sd(y, weights)
+
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
         return poisson().wrong(y)

@@ -48,6 +48,10 @@ class normal:
         """Sd of the wide prior on the bias: ten times the size of the targets."""
         return 10.0 * float(np.sqrt(np.average(y**2, weights=weights)))
 
+    def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
+        """The noise where the search starts."""
+        return float(self.start(y, weights)[0])
+
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
         return None

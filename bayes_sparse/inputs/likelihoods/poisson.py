@@ -47,6 +47,10 @@ class poisson:
         """Sd of the wide prior on the bias, in logs."""
         return 10.0
 
+    def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
+        """Of a log rate at the mean count."""
+        return float(np.average(y, weights=weights)) ** -0.5 if y.any() else 1.0
+
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
         return None if np.all((y >= 0) & (y == np.floor(y))) else "counts (0, 1, 2 ...)"

@@ -56,6 +56,10 @@ class student_t:
         middle = _quantiles(y**2, [0.5], weights)[0]
         return 10.0 * float(np.sqrt(middle or np.average(y**2, weights=weights)))
 
+    def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
+        """The noise where the search starts."""
+        return float(self.start(y, weights)[0])
+
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
         return None

@@ -26,6 +26,7 @@ from pytensor.tensor.shape import SpecifyShape
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.compiled import Compiled, compile_pointwise
+from bayes_sparse.inputs.normal_cdf import log_half_erfc
 from bayes_sparse.inputs.pm_model.graph import Var, is_number, number_of, reached, replaced, structure_of, value_of
 from bayes_sparse.inputs.pm_model.predictor import by_row, not_by_row
 from bayes_sparse.inputs.pm_model.variables import Nuisance, Values, parameters
@@ -136,13 +137,7 @@ def probit_density(distribution: Var, value: Var) -> Var | None:
     if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, Erfc):
         return None
     x = inner.inputs[0]
-    return pt.switch(pt.eq(value, 1), _log_half_erfc(x), _log_half_erfc(-x))
-
-
-def _log_half_erfc(x: Var) -> Var:
-    # Both branches are kept finite everywhere: a gradient multiplies the one not taken by zero.
-    far, near = pt.maximum(x, 0.5), pt.minimum(x, 0.5)
-    return pt.switch(pt.gt(x, 0.5), pt.log(pt.erfcx(far) / 2) - far**2, pt.log1p(-pt.erfc(-near) / 2))
+    return pt.switch(pt.eq(value, 1), log_half_erfc(x), log_half_erfc(-x))
 
 
 def check_given(name: str, density: Var, rvs: set[Var]) -> None:

@@ -150,6 +150,7 @@ def _labelled(declared: Declared, read: ReadModel | General) -> LabelledProblem:
         },
         hyper_points=lambda precision: _hyper_points(declared.model, read, precision),
         scale_free=read.describe not in _LOCATION,
+        classes=read.describe in ("bernoulli", "categorical"),
         check=partial(_check, read) if isinstance(read, ReadModel) else None,
         scale=_units(read),
         apart=any(role.latent.is_apart for role in read.roles),

@@ -7,6 +7,8 @@ points for several classes. A NUTS tree predicts by averaging over its draws.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from scipy.sparse import issparse
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.inputs.basis import check_dense
+from bayes_sparse.inputs.likelihoods import ordinal
 from bayes_sparse.inputs.table import features_of, vector_of
 from bayes_sparse.problem.quadrature import average_in_blocks
 from bayes_sparse.results.predict.augment import augmentation
@@ -28,6 +31,8 @@ from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 from bayes_sparse.trees.spread import variance_along
 
 __all__ = ["predict"]
+
+type _Moments = Callable[..., tuple[FloatArray, FloatArray]]
 
 _BLOCK = 2**21  # numbers held at once while averaging
 
@@ -65,9 +70,10 @@ def predict(
     -------
     xarray.Dataset
         ``mean`` and ``sd`` of a new observation, parameter and noise uncertainty included; for classes ``probability``
-        (obs, class) and ``label``. With an rbf basis also ``far``: rows farther from the training rows than those are
-        from each other; the fit has seen nothing there, however sure it sounds. Other bases do not vanish anywhere:
-        what they predict far away is an extrapolation, whose sd grows with it.
+        (obs, class) and ``label``; for ordered levels also ``probability`` (obs, level). With an rbf basis also
+        ``far``: rows farther from the training rows than those are from each other; the fit has seen nothing there,
+        however sure it sounds. Other bases do not vanish anywhere: what they predict far away is an extrapolation,
+        whose sd grows with it.
     """
     fit = stored(tree, "predict")
     if fit.declared:
@@ -83,10 +89,13 @@ def predict(
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
     if augment and was_sampled(tree):
         raise ValueError("augment=True mends an evidence fit; NUTS draws are predicted from as they are: leave it out.")
-    if "evidence" in tree.children and not was_sampled(tree):
-        mean, variance = _from_moments(fit, matrix, shift, augment)
-    else:
-        mean, variance = _from_draws(fit, matrix, shift)
+
+    def averaged(moments: _Moments) -> tuple[FloatArray, FloatArray]:
+        if "evidence" in tree.children and not was_sampled(tree):
+            return _from_moments(fit, matrix, shift, augment, moments)
+        return _from_draws(fit, matrix, shift, moments)
+
+    mean, variance = averaged(fit.likelihood.moments)
     coords = {dim: rows}
     if fit.likelihood.targets == "two classes":
         classes = fit.constant["class"].to_numpy()
@@ -100,10 +109,23 @@ def predict(
         )
     else:
         found = xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), np.sqrt(variance))}, coords=coords)
+    if isinstance(fit.likelihood, ordinal):
+        found["probability"] = ((dim, "level"), np.stack([averaged(own)[0] for own in _levels(fit.likelihood)], axis=1))
     return with_far(found, fit, matrix, dim, mended=augment)
 
 
-def _from_moments(fit: StoredFit, X: Any, offset: FloatArray, augment: bool) -> tuple[FloatArray, FloatArray]:
+def _levels(likelihood: ordinal) -> list[_Moments]:
+    """For each level, whether an observation is at it, in the place of its moments."""
+
+    def at(level: int, eta: FloatArray, *nuisance: Any) -> tuple[FloatArray, FloatArray]:
+        return likelihood.probabilities(eta, *nuisance)[level], np.zeros_like(eta)
+
+    return [partial(at, level) for level in range(len(likelihood.nuisance) + 2)]
+
+
+def _from_moments(
+    fit: StoredFit, X: Any, offset: FloatArray, augment: bool, moments: _Moments
+) -> tuple[FloatArray, FloatArray]:
     evidence, likelihood = fit.tree["evidence"].to_dataset(), fit.likelihood
     column = evidence["column"].to_numpy()
     Phi = columns_at(fit, X, column)
@@ -116,10 +138,10 @@ def _from_moments(fit: StoredFit, X: Any, offset: FloatArray, augment: bool) -> 
         mean, variance = mean + more, variance + wider
     if likelihood.normal:
         return mean, variance + nuisance[0] ** 2
-    return average_in_blocks(lambda eta: likelihood.moments(eta, *nuisance), mean, variance)
+    return average_in_blocks(lambda eta: moments(eta, *nuisance), mean, variance)
 
 
-def _from_draws(fit: StoredFit, X: Any, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _from_draws(fit: StoredFit, X: Any, offset: FloatArray, moments: _Moments) -> tuple[FloatArray, FloatArray]:
     posterior = fit.tree["posterior"].to_dataset().stack(sample=("chain", "draw"))
     column = columns_drawn(fit)
     w = (
@@ -134,7 +156,7 @@ def _from_draws(fit: StoredFit, X: Any, offset: FloatArray) -> tuple[FloatArray,
     n = X.shape[0]
     for rows in np.array_split(np.arange(n), max(1, n * w.shape[1] // _BLOCK)):
         Phi = columns_at(fit, X[rows], column)
-        level, spread = fit.likelihood.moments(offset[rows, None] + Phi @ w + bias, *nuisance)
+        level, spread = moments(offset[rows, None] + Phi @ w + bias, *nuisance)
         means.append(level.mean(axis=1))
         variances.append(np.broadcast_to(spread, level.shape).mean(axis=1) + level.var(axis=1))
     return np.concatenate(means), np.concatenate(variances)

@@ -17,7 +17,11 @@ TARGETS = {
     "normal": 2 * ETA + 7.0 + 0.5 * RNG.standard_normal(60),
     "student_t": 2 * ETA + 7.0 + 0.5 * RNG.standard_t(4, size=60),
     "bernoulli": (2 * ETA + RNG.logistic(size=60) > 0).astype(int),
+    "probit": (ETA + np.random.default_rng(6).standard_normal(60) > 0).astype(int),
     "poisson": RNG.poisson(np.exp(ETA + 1.0)),
+    "gamma": np.random.default_rng(7).gamma(3.0, np.exp(ETA) / 3.0),
+    "beta": np.random.default_rng(8).beta(5 * np.exp(ETA), 5.0),
+    "ordinal": np.digitize(ETA + np.random.default_rng(9).logistic(size=60), [-0.5, 1.0]),
     "categorical": np.argmax(np.stack([0 * ETA, 1.5 * Z[:, 0], 1.5 * Z[:, 1]]) + RNG.gumbel(size=(3, 60)), axis=0),
 }
 

@@ -81,7 +81,18 @@ def test_discrete_variables_are_left_to_pymc():
 
 
 MODELS = {
-    "ard_gaussian": ("normal", "student_t", "bernoulli", "poisson", "negative_binomial", "categorical"),
+    "ard_gaussian": (
+        "normal",
+        "student_t",
+        "bernoulli",
+        "probit",
+        "poisson",
+        "negative_binomial",
+        "gamma",
+        "beta",
+        "ordinal",
+        "categorical",
+    ),
     "horseshoe": ("normal", "bernoulli", "poisson", "categorical"),
     "student_multinomial": ("categorical",),
     "gaussian_eigen": ("normal", "bernoulli", "categorical"),
@@ -97,7 +108,8 @@ MASK = np.array([True, False, False])
 def test_every_declaration_is_the_density_that_is_sampled(name, likelihood, weighted):
     targets = TARGETS["poisson" if likelihood == "negative_binomial" else likelihood]
     rows = RNG.uniform(0.5, 2.0, len(X)) if weighted else None
-    data = prepare((X, targets), None, likelihood, bs.basis.linear(), None, rows, None)
+    chosen = bs.likelihoods.ordinal(levels=3) if likelihood == "ordinal" else likelihood
+    data = prepare((X, targets), None, chosen, bs.basis.linear(), None, rows, None)
     model = getattr(bs.models, {c.lower(): c for c in bs.models.__all__}[name.replace("_", "")])()
     centred = np.resize(MASK, 9 if likelihood == "categorical" and name != "laplace_eigen" else 3)
     declared = model.declare(data, model.proper_hyper, centred=True if "eigen" in name or "jeff" in name else centred)
