@@ -22,6 +22,7 @@ from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.classes import ClassDesign, ClassProblem
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
+from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.sparse_design import make_design, sparse_moments
 from bayes_sparse.problem.surfaces import Softmax
@@ -56,6 +57,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
     many = data.likelihood.targets == "classes"
     problem = _class_problem(data, extra, sd) if many else _problem(data, extra, sd)
     w, bias = _blocks(data)
+    pointwise = LikelihoodAtData(data.likelihood, data.y)
     return LabelledProblem(
         search=problem,
         other=_surface(problem) if isinstance(problem, ClassProblem) else None,
@@ -66,7 +68,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         observed=data.table.target,
         obs_dim=data.table.obs_dim,
         obs=data.table.rows,
-        unpack=lambda theta: dict(zip(data.likelihood.nuisance, np.exp(theta), strict=True)),
+        unpack=pointwise.unpack,
         settings={
             "model": name,
             "bias_sd": sd,
@@ -80,7 +82,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         constant_data=_stored(data),
         interchangeable=data.basis.kernel,
         scale_free=data.likelihood.scale_free,
-        check=lambda eta, theta, used: data.likelihood.check(data.y, eta, used, *np.exp(theta)),
+        check=pointwise.check,
     )
 
 
@@ -331,6 +333,14 @@ class LikelihoodAtData:
     def value(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """The value alone, several times as fast; compiled by itself when it is first called."""
         return compiled(self.likelihood, derivatives=0)(eta, self.y, *theta)[0]
+
+    def unpack(self, theta: FloatArray) -> dict[str, NDArray[Any]]:
+        """Nuisance parameters by name, on their own scale."""
+        return dict(zip(self.likelihood.nuisance, np.exp(theta), strict=True))
+
+    def check(self, eta: FloatArray, theta: FloatArray, used: float) -> LikelihoodCheck | None:
+        """What the residuals of a fit say of the likelihood."""
+        return self.likelihood.check(self.y, eta, used, *np.exp(theta))
 
 
 def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
