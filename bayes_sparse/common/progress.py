@@ -70,9 +70,12 @@ def quiet() -> Iterator[None]:
 def no_messages() -> Iterator[None]:
     """No messages of the fits made inside; their warnings are given."""
     log = logging.getLogger("bayes_sparse")
-    level = log.level
-    log.setLevel(logging.WARNING)
+
+    def grave(record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING
+
+    log.addFilter(grave)  # another level for a moment would empty the caches of all loggers
     try:
         yield
     finally:
-        log.setLevel(level)
+        log.removeFilter(grave)

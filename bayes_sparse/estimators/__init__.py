@@ -6,7 +6,7 @@ try:
     import sklearn as _sklearn  # noqa: F401
 except ImportError:
     raise ImportError(
-        'bayes_sparse.estimators needs scikit-learn, which is not here: pip install "bayes_sparse[sklearn]".'
+        'The estimators need scikit-learn, which is not installed: pip install "bayes_sparse[sklearn]".'
     ) from None
 
 from bayes_sparse.estimators.blogreg import BLogRegClassifier, BLogRegRegressor
