@@ -25,7 +25,7 @@ from bayes_sparse.inputs.likelihoods import resolve
 from bayes_sparse.inputs.model import Handed
 from bayes_sparse.inputs.rows import Rows
 from bayes_sparse.inputs.table import Table, vector_of
-from bayes_sparse.results.predict.predict import predict
+from bayes_sparse.results.predict.predict import predict_named
 from bayes_sparse.results.relevance import relevance
 
 __all__ = ["KeptColumns", "SparseClassifier", "SparseEstimator", "SparseRegressor"]
@@ -80,11 +80,12 @@ class SparseEstimator(BaseEstimator):
         self.n_iter_, self.status_ = int(found.attributes["n_iterations"]), found.attributes["status"]
         return self
 
-    def _predicted(self, X: Any) -> xr.Dataset:
+    def _predicted(self, X: Any, *, warn: bool) -> xr.Dataset:
+        """As `bayes_sparse.predict` gives it; it warns of rows far from the data where it is asked how sure it is."""
         result = self._fitted
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         X = X if len(result.columns) == result.features else X[:, result.columns]
-        return predict(result.at_hand.tree, X)
+        return predict_named(result.at_hand, X, warn=warn)
 
     @property
     def _fitted(self) -> Result:
@@ -177,7 +178,7 @@ class SparseRegressor(RegressorMixin, SparseEstimator):
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean of a new observation at each row, and its sd, noise included, if asked for."""
-        found = self._predicted(X)
+        found = self._predicted(X, warn=return_std)
         mean = found["mean"].to_numpy()
         return (mean, found["sd"].to_numpy()) if return_std else mean
 
@@ -231,7 +232,10 @@ class SparseClassifier(ClassifierMixin, SparseEstimator):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of each class, in the order of `classes_`, averaged over the weights."""
-        found = self._predicted(X)["probability"].to_numpy()
+        return self._probabilities(X, warn=True)
+
+    def _probabilities(self, X: Any, *, warn: bool) -> FloatArray:
+        found = self._predicted(X, warn=warn)["probability"].to_numpy()
         out = np.zeros((len(found), len(self.classes_)))
         out[:, self._present] = found
         return out
@@ -243,7 +247,7 @@ class SparseClassifier(ClassifierMixin, SparseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class at each row."""
-        best = self.predict_proba(X).argmax(axis=1)
+        best = self._probabilities(X, warn=False).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
 

@@ -71,7 +71,7 @@ def test_a_search_over_the_width_of_kernels():
     by_name = GridSearchCV(own.RVMRegressor(basis="rbf"), {"width": widths}, cv=3)
     by_basis = GridSearchCV(own.RVMRegressor(), {"basis": [bs.basis.rbf(width=width) for width in widths]}, cv=3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of folds that are far from the others, and of noise
+        warnings.simplefilter("ignore", FitWarning)  # of noise
         by_name.fit(X[:, :1], wave)
         by_basis.fit(X[:, :1], wave)
     assert by_name.best_params_ == {"width": 0.4}
@@ -165,6 +165,20 @@ def test_columns_that_could_stand_in_are_told_of_with_the_tree():
         fitted = own.RVMRegressor().fit(twins, Y)
     with pytest.warns(UndecidedWarning, match="x1 or x5|x5 or x1"):
         assert fitted.tree_["evidence"].attrs["status"] == "converged"
+
+
+def test_rows_far_from_the_kernels_are_told_of_where_one_asks_how_sure_it_is():
+    far = np.full((1, 5), 50.0)
+    model, classes = (make(basis="rbf", width=2.0) for make in (own.RVMRegressor, own.RVMClassifier))
+    model.fit(X, Y)
+    classes.fit(X, Y > 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(far)
+        classes.predict(far)
+    for ask in (lambda: model.predict(far, return_std=True), lambda: classes.predict_proba(far)):
+        with pytest.warns(UserWarning, match="1 of 1 rows lie far"):
+            ask()
 
 
 def test_one_sentence_for_each_thing_that_cannot_be():
