@@ -25,12 +25,15 @@ from bayes_sparse.inputs.likelihoods import resolve
 from bayes_sparse.inputs.model import Handed
 from bayes_sparse.inputs.rows import Rows
 from bayes_sparse.inputs.table import Table, vector_of
+from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.results.predict.predict import predict_named
 from bayes_sparse.results.relevance import relevance
 
 __all__ = ["KeptColumns", "SparseClassifier", "SparseEstimator", "SparseRegressor"]
 
 _OF_FIT = {"basis", "width", "method", "likelihood", "keep"}  # the others are settings of the model or the method
+# What is made when asked is made of the data as they were, whatever their owner does with them.
+_TAKEN: dict[str, Any] = {"accept_sparse": "csc", "dtype": np.float64, "ensure_min_samples": 2, "copy": True}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -70,8 +73,12 @@ class SparseEstimator(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         columns = [f"x{j}" if names is None else str(names[j]) for j in varying.tolist()]
         fitted = X if len(varying) == X.shape[1] else X[:, varying]
-        table = Table(fitted, columns, np.arange(len(y)), "obs", y, "y")
+        table = Table(fitted, columns, np.arange(len(y)), "obs", y.copy(), "y")
         chosen, method = choose(model, self.method, likelihood, self._settings())
+        if isinstance(method, NUTS):
+            raise ValueError(
+                "An estimator has the posterior of an evidence method: sample by bs.fit(..., method='nuts')."
+            )
         likelihood = choose_likelihood(chosen, likelihood, method)
         handed = Handed(Rows([table], False, weights, None), None, likelihood, basis, self.keep)
         with no_messages():
@@ -173,7 +180,7 @@ class SparseRegressor(RegressorMixin, SparseEstimator):
         likelihood = resolve(self.likelihood)
         if "classes" in likelihood.targets:
             raise ValueError(f"likelihood={likelihood.name!r} is for classes: use the classifier.")
-        X, y = validate_data(self, X, y, accept_sparse="csc", dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        X, y = validate_data(self, X, y, **_TAKEN, y_numeric=True)
         return self._fit(X, y, sample_weight, likelihood, self.model)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -218,7 +225,7 @@ class SparseClassifier(ClassifierMixin, SparseEstimator):
         sample_weight : array (n,), optional
             A weight of 2 counts a row twice, one of 0 leaves it out.
         """
-        X, y = validate_data(self, X, y, accept_sparse="csc", dtype=np.float64, ensure_min_samples=2)
+        X, y = validate_data(self, X, y, **_TAKEN)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if sample_weight is not None:

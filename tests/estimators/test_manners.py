@@ -55,6 +55,16 @@ def test_after_another_process_has_fitted_it():
     assert "posterior" in found[1].tree_.children
 
 
+def test_what_is_made_later_is_made_of_the_data_as_they_were():
+    rows, targets, weights = X.copy(), Y.copy(), np.ones(80)
+    fitted, expected = (
+        own.RVMRegressor(basis="rbf", width=2.0).fit(*data, weights) for data in ((rows, targets), (X, Y))
+    )
+    rows[:], targets[:], weights[:] = 7.0, 0.0, 0.0
+    assert_allclose(fitted.predict(X), expected.predict(X), rtol=0)
+    assert fitted.tree_["posterior"].equals(expected.tree_["posterior"])
+
+
 def test_a_clone_has_the_parameters_and_no_fit():
     made = own.RVMRegressor(basis=bs.basis.rbf(width=2.0), smoothness=0.0, method=bs.methods.MacKay())
     made.fit(X, Y)
@@ -191,6 +201,7 @@ def test_one_sentence_for_each_thing_that_cannot_be():
     refused(lambda: own.RVMRegressor(likelihood="bernoulli").fit(X, Y), "classifier")
     refused(lambda: own.RVMRegressor().fit(X, Y, sample_weight=-np.ones(80)), "sample_weight")
     refused(lambda: own.RVMRegressor(smoothness=-1.0).fit(X, Y), "smoothness")
+    refused(lambda: own.RVMRegressor(method="nuts").fit(X, Y), "bs.fit")
     refused(lambda: own.BLogRegRegressor(basis="rbf").fit(X, Y), "width")
 
 
