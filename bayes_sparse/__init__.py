@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging as _logging
+from importlib import import_module as _import_module
+from typing import Any as _Any
 
 from bayes_sparse import datasets, methods, models
 from bayes_sparse.common.registry import shown_as as _shown_as
@@ -78,6 +80,14 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> _Any:
+    """`estimators`, which need scikit-learn, are imported when they are first asked for."""
+    if name == "estimators":
+        return _import_module("bayes_sparse.estimators")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _shown_as(models, _models_grid)
 _shown_as(methods, _methods_grid)

@@ -12,7 +12,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-__all__ = ["FitProgress", "quiet"]
+__all__ = ["FitProgress", "no_messages", "quiet"]
 
 _PATIENCE = 1.0  # seconds before anything is shown
 
@@ -61,12 +61,21 @@ class FitProgress:
 @contextmanager
 def quiet() -> Iterator[None]:
     """No word of the fits made inside, whose endings are reported in another way."""
+    with no_messages(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+@contextmanager
+def no_messages() -> Iterator[None]:
+    """No messages of the fits made inside; their warnings are given."""
     log = logging.getLogger("bayes_sparse")
-    level = log.level
-    log.setLevel(logging.WARNING)
+
+    def grave(record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING
+
+    log.addFilter(grave)  # another level for a moment would empty the caches of all loggers
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            yield
+        yield
     finally:
-        log.setLevel(level)
+        log.removeFilter(grave)

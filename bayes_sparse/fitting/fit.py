@@ -10,30 +10,23 @@ import pymc as pm
 import xarray as xr
 
 from bayes_sparse.common.checks import count
-from bayes_sparse.fitting.asked import asked
 from bayes_sparse.fitting.choices import (
     check_fits,
     check_method,
     choose,
     choose_likelihood,
     choose_method,
-    hyper_in_force,
-    slab_in_force,
 )
-from bayes_sparse.fitting.families import Found, Task, family_of, find
-from bayes_sparse.fitting.held import settled
 from bayes_sparse.fitting.nuts.sample import sample_at_alpha, sample_whole
-from bayes_sparse.fitting.readings import NamedReading, Reading, named_reading, reading_of, with_width_found
+from bayes_sparse.fitting.readings import NamedReading, reading_of
+from bayes_sparse.fitting.search import search
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inference.sampling import Sampling
-from bayes_sparse.inputs import basis as bases
-from bayes_sparse.inputs import kernel_width
 from bayes_sparse.inputs.bambi_model import BambiModel, column_means, is_bambi, of_rows
 from bayes_sparse.inputs.basis import Basis
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.model import Handed, Model
 from bayes_sparse.methods.nuts import NUTS
-from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.centring import uncentred
 
 __all__ = ["fit"]
@@ -132,7 +125,7 @@ def fit(
         sampling = chosen_method(draws=draws, chains=chains, random_seed=random_seed, progressbar=progressbar)
         tree = _sampled(chosen, chosen_method, handed, sampling)
     else:
-        found = _fitted(chosen, chosen_method, handed, progressbar)
+        found = search(chosen, chosen_method, handed, progressbar)
         tree = found.tree(draws, chains, np.random.default_rng(random_seed))
     return uncentred(tree, column_means(model), of_rows(model)) if is_bambi(model) else tree
 
@@ -143,29 +136,7 @@ def _sampled(model: Model, method: NUTS, handed: Handed, sampling: Sampling) -> 
         return _whole(model, method, handed, sampling)
     start = choose_method(method.start, model, model.hyper, handed.likelihood)
     check_method(start, model)
-    return sample_at_alpha(_fitted(model, start, handed, sampling.progressbar), sampling, cold=not method.warm)
-
-
-def _fitted(model: Model, method: Method, handed: Handed, progressbar: bool) -> Found[Any]:
-    """Run an evidence method on the data, with a kernel's width found first if that is left open."""
-    family, basis = family_of(method), bases.resolve(handed.basis)
-    hyper = hyper_in_force(model, method, kernel=basis.kernel)
-    tried: kernel_width.WidthSearch | None = None
-    reading: Reading
-
-    def task(labelled: LabelledProblem) -> Task:
-        return Task(labelled, model, method, hyper, slab_in_force(model, method, hyper, labelled))
-
-    if kernel_width.wanted(basis):
-        open_ = named_reading(model, handed, kernel_width.provisional(basis))
-        reading, tried = with_width_found(open_, lambda at: family.rating(task(at.labelled)), progressbar)
-    else:
-        reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
-    if isinstance(reading, NamedReading) and not family.folds_duplicates:
-        reading.say_duplicates()
-    found = find(task(settled(reading.labelled, task, progressbar)), progressbar, tried)
-    found.attributes.update(asked(model, method, handed))
-    return found
+    return sample_at_alpha(search(model, start, handed, sampling.progressbar), sampling, cold=not method.warm)
 
 
 def _whole(model: Model, method: NUTS, handed: Handed, sampling: Sampling) -> xr.DataTree:

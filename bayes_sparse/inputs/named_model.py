@@ -22,6 +22,7 @@ from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.classes import ClassDesign, ClassProblem
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
+from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.sparse_design import make_design, sparse_moments
 from bayes_sparse.problem.surfaces import Softmax
@@ -56,6 +57,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
     many = data.likelihood.targets == "classes"
     problem = _class_problem(data, extra, sd) if many else _problem(data, extra, sd)
     w, bias = _blocks(data)
+    pointwise = LikelihoodAtData(data.likelihood, data.y)
     return LabelledProblem(
         search=problem,
         other=_surface(problem) if isinstance(problem, ClassProblem) else None,
@@ -66,7 +68,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         observed=data.table.target,
         obs_dim=data.table.obs_dim,
         obs=data.table.rows,
-        unpack=lambda theta: dict(zip(data.likelihood.nuisance, np.exp(theta), strict=True)),
+        unpack=pointwise.unpack,
         settings={
             "model": name,
             "bias_sd": sd,
@@ -81,7 +83,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         interchangeable=data.basis.kernel,
         scale_free=data.likelihood.scale_free,
         classes=data.classes is not None or hasattr(data.likelihood, "trials"),
-        check=lambda eta, theta, used: data.likelihood.check(data.y, eta, used, *np.exp(theta)),
+        check=pointwise.check,
     )
 
 
@@ -334,6 +336,14 @@ class LikelihoodAtData:
     def many(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """The value at many predictors per observation (S, n)."""
         return self.likelihood.log_density(self.y, eta, np.broadcast_to(theta, (len(eta), theta.size)))
+
+    def unpack(self, theta: FloatArray) -> dict[str, NDArray[Any]]:
+        """Nuisance parameters by name, on their own scale."""
+        return dict(zip(self.likelihood.nuisance, np.exp(theta), strict=True))
+
+    def check(self, eta: FloatArray, theta: FloatArray, used: float) -> LikelihoodCheck | None:
+        """What the residuals of a fit say of the likelihood."""
+        return self.likelihood.check(self.y, eta, used, *np.exp(theta))
 
 
 def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:

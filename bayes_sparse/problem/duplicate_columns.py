@@ -25,6 +25,8 @@ def duplicate_columns(design: AnyDesign, among: IntArray) -> list[Duplicate]:
     order = np.argsort(products, kind="stable")
     reach = (_SAME * np.sqrt(design.n) * size)[order]
     apart = np.diff(products[order]) > np.maximum(reach[1:], reach[:-1])
+    if apart.all():
+        return []
     groups = np.split(order, np.flatnonzero(apart) + 1)
     found = [twin for group in groups if len(group) > 1 for twin in _within(design, np.sort(among[group]))]
     return sorted(found)

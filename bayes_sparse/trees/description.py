@@ -69,6 +69,9 @@ class Description(Protocol):
     def held(self) -> dict[str, Any]:
         """Nuisance parameters that the log target holds."""
 
+    def moments(self) -> Variables:
+        """What predictions need, as `stored` has it: means, covariance, log evidence, nuisance parameters' logs."""
+
     def stored(self) -> tuple[Variables, dict[str, Any]]:
         """Variables and coordinates of the group `evidence`."""
 

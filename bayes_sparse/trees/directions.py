@@ -91,19 +91,31 @@ class DirectionsDescription:
         out[np.arange(k, k + q), labelled.order[d:]] = 1.0
         return out
 
+    def moments(self) -> Variables:
+        """Of all weights, in the user's units."""
+        outcome, index = self.outcome, np.arange(len(self.labelled.order))
+        factor = self.labelled.in_users_units((self._weights.T @ outcome.posterior.factor).T, index).T
+        return {
+            "log_evidence": ((), outcome.log_evidence),
+            "column": (("coordinate",), index),
+            "coordinate_mean": (("coordinate",), self.reported(outcome.posterior.mean)),
+            "covariance_factor": (("coordinate", "factor"), factor),
+            "theta": (("nuisance",), self._theta),
+        }
+
     def stored(self) -> tuple[Variables, dict[str, Any]]:
         """Directions, and the moments of the weights that they mean."""
-        labelled, outcome = self.labelled, self.outcome
-        M, k, index = labelled.M, self._k, np.arange(len(self.labelled.order))
-        mean, mode = self.reported(outcome.posterior.mean), self.reported(outcome.peak.v)
-        factor = labelled.in_users_units((self._weights.T @ outcome.posterior.factor).T, index).T
+        labelled, outcome, moments = self.labelled, self.outcome, self.moments()
+        M, k, index = labelled.M, self._k, moments["column"][1]
+        mean, factor = moments["coordinate_mean"][1], moments["covariance_factor"][1]
+        mode = self.reported(outcome.peak.v)
         sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
         estimate, error = self._alone()
         quadratic, eigen = outcome.quadratic, outcome.eigen
         r, kept = len(eigen.h), np.flatnonzero(outcome.kept)
         variance = np.einsum("ij,ij->i", outcome.posterior.factor[:k], outcome.posterior.factor[:k])
         variables: Variables = {
-            "log_evidence": ((), outcome.log_evidence),
+            **moments,
             "log_evidence_mode": ((), outcome.log_evidence_mode),
             "objective": ((), outcome.objective),
             "h": (("direction",), eigen.h),
@@ -120,10 +132,6 @@ class DirectionsDescription:
             "sd": (("basis",), np.hypot(error, estimate - mean[:M])),
             "estimate": (("basis",), estimate),
             "standard_error": (("basis",), error),
-            "column": (("coordinate",), index),
-            "coordinate_mean": (("coordinate",), mean),
-            "covariance_factor": (("coordinate", "factor"), factor),
-            "theta": (("nuisance",), quadratic.theta),
             "history": (("iteration",), np.asarray(outcome.history)),
         }
         if quadratic.evidence is not None:

@@ -73,13 +73,24 @@ class SupportDescription:
         L = cholesky(P)
         return np.asarray(np.linalg.inv(L).T) if len(L) else np.empty((0, 0))
 
+    def moments(self) -> Variables:
+        """Of the weights on the support, in the user's units; there is no evidence."""
+        point = self.outcome.point
+        own = self.labelled.in_users_units(self.factor[: self._k].T, point.index).T
+        return {
+            "log_evidence": ((), np.nan),
+            "column": (("coordinate",), point.index),
+            "coordinate_mean": (("coordinate",), self._weights(point)),
+            "covariance_factor": (("coordinate", "factor"), own),
+            "theta": (("nuisance",), point.theta),
+        }
+
     def stored(self) -> tuple[Variables, dict[str, Any]]:
         """Point, moments on the support, and the path."""
         labelled, outcome, point, M = self.labelled, self.outcome, self.outcome.point, self.labelled.M
-        index = point.index
-        own = labelled.in_users_units(self.factor[: self._k].T, index).T
+        index, moments = point.index, self.moments()
+        mean, own = moments["coordinate_mean"][1], moments["covariance_factor"][1]
         sd = np.sqrt(np.einsum("ij,ij->i", own, own))
-        mean = self._weights(point)
         basis = index < M
         kept = index[basis]
         variables: Variables = {
@@ -90,15 +101,11 @@ class SupportDescription:
             "criterion": ((), point.criterion),
             "log_likelihood_mode": ((), point.log_likelihood),
             "log_prior": ((), float(outcome.log_prior(point.w[None])[0])),
-            "log_evidence": ((), np.nan),
+            **moments,
             "mean": (("basis",), spread(mean[basis], kept, M)),
             "sd": (("basis",), spread(sd[basis], kept, M, np.nan)),
             **claimed(claims(point, rivals=not labelled.interchangeable), kept, M),
             "pull": (("basis",), self._pull()),
-            "column": (("coordinate",), index),
-            "coordinate_mean": (("coordinate",), mean),
-            "covariance_factor": (("coordinate", "factor"), own),
-            "theta": (("nuisance",), point.theta),
         }
         variables |= outcome.found
         ever = self._put_path(variables)

@@ -85,22 +85,30 @@ class WeightsDescription:
         rivals = selects and not labelled.interchangeable
         return claims(labelled.searched, self.fitted, state, self.selected, self.searched, rivals=rivals)
 
+    def moments(self) -> Variables:
+        """Of the active weights, in the user's units."""
+        state = self._state
+        return {
+            "log_evidence": ((), state.log_evidence),
+            "column": (("coordinate",), state.index),
+            "coordinate_mean": (("coordinate",), self.reported(state.mean)),
+            **(self._thin() if self._wide else self._full()),
+            "theta": (("nuisance",), state.theta),
+        }
+
     def stored(self) -> tuple[Variables, dict[str, Any]]:
         """One value a basis function, in the user's units; pruned ones have mean 0, infinite precision and no sd."""
         labelled, state, M = self.labelled, self._state, self.labelled.M
-        index = state.index
+        index, moments = state.index, self.moments()
         basis = index < M
-        mean = labelled.in_users_units(state.mean, index)
-        covariance = self._thin() if self._wide else self._full()
-        sd = np.sqrt(_variances(covariance, len(index)))
-        mean = mean + labelled.prior_mean[index]
+        mean, sd = moments["coordinate_mean"][1], np.sqrt(_variances(moments, len(index)))
         alpha = state.alpha.copy()
         if labelled.scale is not None:
             alpha[basis] *= labelled.scale[index[basis]] ** 2
         kept = index[basis]
         precision = spread(alpha[basis], kept, M, np.inf)
         variables: Variables = {
-            "log_evidence": ((), state.log_evidence),
+            **moments,
             "objective": ((), state.objective),
             "alpha": (("basis",), precision),
             "mean": (("basis",), spread(mean[basis], kept, M)),
@@ -108,10 +116,6 @@ class WeightsDescription:
             "gamma": (("basis",), spread(state.gamma[basis], kept, M)),
             **claimed(self._claims, kept, M),
             **groups_named(labelled),
-            "column": (("coordinate",), index),
-            "coordinate_mean": (("coordinate",), mean),
-            **covariance,
-            "theta": (("nuisance",), state.theta),
             "history": (("iteration",), np.asarray(self.outcome.history)),
         }
         put_fixed(variables, labelled, mean, sd, index, state.theta)
@@ -245,9 +249,9 @@ def factor_of(state: State) -> FloatArray:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-def _variances(covariance: Variables, k: int) -> FloatArray:
+def _variances(moments: Variables, k: int) -> FloatArray:
     """Of each coordinate."""
-    dataset = xr.Dataset(covariance)
+    dataset = xr.Dataset(moments)
     if not is_thin(dataset):
         factor = dataset["covariance_factor"].to_numpy()
         return np.asarray(np.einsum("ij,ij->i", factor, factor))

@@ -18,6 +18,7 @@ PAGES = [
     DOCS / "loo.md",
     DOCS / "evidence_in_pymc.md",
     DOCS / "bambi.md",
+    DOCS / "sklearn.md",
     DOCS / "own_models.md",
 ]
 PROMISES = ("revm", "own_models")  # pages with tests of their own

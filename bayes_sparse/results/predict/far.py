@@ -22,7 +22,7 @@ __all__ = ["with_far"]
 _BLOCK = 2**21  # kernels held at once
 
 
-def with_far(found: xr.Dataset, fit: StoredFit, X: Any, dim: str, *, mended: bool = False) -> xr.Dataset:
+def with_far(found: xr.Dataset, fit: StoredFit, X: Any, dim: str, *, warn: bool) -> xr.Dataset:
     """Predictions with `far`, and a warning where any row is; as they are where the basis does not vanish anywhere.
 
     Parameters
@@ -35,18 +35,19 @@ def with_far(found: xr.Dataset, fit: StoredFit, X: Any, dim: str, *, mended: boo
         The rows.
     dim : str
         Their dim.
-    mended : bool
-        The sd has been widened already.
+    warn : bool
+        False where the sd has been widened already, or nobody looks at it.
     """
     if "far_below" not in fit.constant:
         return found
     far = _far(fit, X)
-    if far.any() and not mended:
-        meaning = "the sd there is too small, which predict(..., augment=True) mends for a normal likelihood"
+    if far.any() and warn:
+        meaning = "the sd there is too small, which bs.predict(..., augment=True) mends for a normal likelihood"
         if "probability" in found:
             meaning = "the probabilities there are not to be relied on, however sure they sound"
         tell(
-            f"{int(far.sum())} of {len(far)} rows lie far from the data: {meaning}; `far` in the result marks them.",
+            f"{int(far.sum())} of {len(far)} rows lie far from the data: {meaning}; `far` in what bs.predict gives "
+            "marks them.",
             UserWarning,
         )
     return found.assign(far=((dim,), far))

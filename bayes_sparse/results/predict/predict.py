@@ -30,7 +30,7 @@ from bayes_sparse.results.predict.several_classes import predict_classes
 from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 from bayes_sparse.trees.spread import variance_along
 
-__all__ = ["predict"]
+__all__ = ["predict", "predict_named"]
 
 type _Moments = Callable[..., tuple[FloatArray, FloatArray]]
 
@@ -78,12 +78,20 @@ def predict(
     fit = stored(tree, "predict")
     if fit.declared:
         return predict_declared(fit, model, X, offset, random_seed)
+    return predict_named(fit, X, offset, augment=augment)
+
+
+def predict_named(
+    fit: StoredFit, X: Any, offset: Any = None, *, augment: bool = False, warn: bool = True
+) -> xr.Dataset:
+    """The same for the fit of a named model; ``warn`` of rows far from the data."""
+    tree = fit.tree
     if X is None:
         raise ValueError(f"Nothing to predict: pass new rows with the columns {fit.columns[:6]}.")
     if fit.likelihood.targets == "classes":
         if offset is not None:
             raise ValueError("With several classes there is no `offset`: leave it out.")
-        return predict_classes(fit, X)
+        return predict_classes(fit, X, warn=warn)
     features, rows, dim = features_of(X, fit.columns)
     shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
@@ -111,7 +119,7 @@ def predict(
         found = xr.Dataset({"mean": ((dim,), mean), "sd": ((dim,), np.sqrt(variance))}, coords=coords)
     if isinstance(fit.likelihood, ordinal):
         found["probability"] = ((dim, "level"), np.stack([averaged(own)[0] for own in _levels(fit.likelihood)], axis=1))
-    return with_far(found, fit, matrix, dim, mended=augment)
+    return with_far(found, fit, matrix, dim, warn=warn and not augment)
 
 
 def _levels(likelihood: ordinal) -> list[_Moments]:

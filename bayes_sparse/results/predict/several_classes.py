@@ -22,7 +22,7 @@ __all__ = ["predict_classes"]
 _BLOCK = 2**21  # numbers held at once while averaging
 
 
-def predict_classes(fit: StoredFit, X: Any) -> xr.Dataset:
+def predict_classes(fit: StoredFit, X: Any, *, warn: bool = True) -> xr.Dataset:
     """Probabilities (rows, class) and labels.
 
     Parameters
@@ -31,6 +31,8 @@ def predict_classes(fit: StoredFit, X: Any) -> xr.Dataset:
         With several classes.
     X : array, DataFrame, dict ...
         New rows.
+    warn : bool
+        Of rows far from the data.
     """
     classes, columns = fit.constant["class"].to_numpy(), fit.columns
     own = bool(columns) and isinstance(columns[0], list)
@@ -46,7 +48,7 @@ def predict_classes(fit: StoredFit, X: Any) -> xr.Dataset:
         {"probability": ((dim, "class"), probability), "label": ((dim,), classes[probability.argmax(axis=1)])},
         coords={dim: rows, "class": classes},
     )
-    return with_far(found, fit, features[0], dim)
+    return with_far(found, fit, features[0], dim, warn=warn)
 
 
 def _from_moments(fit: StoredFit, features: list[Any], n: int) -> FloatArray:
