@@ -99,9 +99,12 @@ class GiveBack:
         return {name: (dims_in_tree(model, name, known[name].ndim - 1), known[name]) for name in names}
 
     def _points(self, precision: FloatArray, S: int) -> Values:
-        """Variables that follow from the prior precisions, where these are known."""
+        """Variables that follow from the prior precisions, where these are known: the same in all draws, or drawn."""
         if self.labelled.hyper_points is None or np.isnan(precision).any():
             return {}
+        if precision.ndim == 2:
+            each = [self._points(row, 1) for row in precision]
+            return {name: np.concatenate([row[name] for row in each]) for name in each[0]}
         points = self.labelled.hyper_points(_finite(precision))
         own = {str(rv.name): shape_of(self.model, rv) for rv in self.model.free_RVs if rv.name in points}
         values = {name: np.asarray(points[name][1]) for name in own}
