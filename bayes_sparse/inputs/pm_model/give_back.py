@@ -103,12 +103,28 @@ class GiveBack:
         if self.labelled.hyper_points is None or np.isnan(precision).any():
             return {}
         if precision.ndim == 2:
-            each = [self._points(row, 1) for row in precision]
-            return {name: np.concatenate([row[name] for row in each]) for name in each[0]}
+            return self._drawn_points(precision)
         points = self.labelled.hyper_points(_finite(precision))
         own = {str(rv.name): shape_of(self.model, rv) for rv in self.model.free_RVs if rv.name in points}
         values = {name: np.asarray(points[name][1]) for name in own}
         return {name: _repeated(value, S) for name, value in values.items() if value.shape == own[name]}
+
+    def _drawn_points(self, precision: FloatArray) -> Values:
+        """The same of draws (S, M) of precisions, for variables that are a power of them; others are points.
+
+        Which powers is seen at two places and checked at a third, for a search for each draw would take long.
+        """
+        centre = precision.mean(axis=0)
+        apart = np.linspace(-1.0, 1.0, len(centre))
+        at, up, aside = (self._points(centre * np.exp(move), 1) for move in (0.0, 1.0, apart))
+        out = {name: _repeated(value[0], len(precision)) for name, value in at.items()}
+        for name, value in at.items():
+            if value.size == len(centre) and (value > 0).all():
+                power = np.log(up[name] / value).ravel()
+                if np.allclose(np.log(aside[name] / value).ravel(), power * apart, atol=1e-6):
+                    drawn = value.ravel() * (precision / centre) ** power
+                    out[name] = drawn.reshape(len(precision), *value.shape[1:])
+        return out
 
     def _nuisance(self, theta: FloatArray) -> Values:
         """What `LabelledProblem.unpack` gives, for all draws at once."""
