@@ -29,7 +29,9 @@ from bayes_sparse.problem.problem import Problem
 
 __all__ = ["Variational"]
 
-_FIRST = 5  # rounds of the fixed point before Newton steps
+_ROUGH = (
+    1e-2  # nats that a round of the fixed point must gain; Newton steps from farther off end where rounding decides
+)
 _MANY = 3000  # columns from which Newton steps over all precisions cost more than many rounds of the fixed point
 
 
@@ -43,14 +45,14 @@ class Variational:
         Steps over all precisions at once.
     tolerance : float
         Stop when a step promises less than this, in nats.
-    noise : (float, float)
+    noise_hyper : (float, float)
         Shape c and rate d of the Gamma prior on ``1/sigma^2`` of a normal likelihood, stated for targets divided by
         their spread. Where your own model declares another prior of sigma, that is in force and sigma is a point.
     """
 
     max_iterations: int = 500
     tolerance: float = 1e-6
-    noise: Hyper = (1e-6, 1e-6)
+    noise_hyper: Hyper = (1e-6, 1e-6)
 
     needs_flat_hyper: ClassVar[bool] = False
     own_hyper: ClassVar[Hyper | None] = (1e-6, 1e-6)
@@ -63,8 +65,9 @@ class Variational:
 
     def __post_init__(self) -> None:
         check_search(self.max_iterations, self.tolerance)
-        if len(self.noise) != 2 or not (np.isfinite(self.noise).all() and min(self.noise) > 0):
-            raise ValueError(f"`noise` is the pair (c, d) of a Gamma prior on 1/sigma^2, both > 0, got {self.noise!r}.")
+        pair = self.noise_hyper
+        if np.shape(pair) != (2,) or not (np.isfinite(pair).all() and min(pair) > 0):
+            raise ValueError(f"`noise_hyper` is the pair (c, d) of a Gamma prior on 1/sigma^2, both > 0, got {pair!r}.")
 
     def __call__(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""
@@ -93,15 +96,16 @@ class Variational:
         """The prior of 1/sigma^2 in the targets' own units; None where it is known, or has another prior."""
         if not (problem.normal and problem.theta.size and problem.log_prior is None):
             return None
-        return self.noise[0], self.noise[1] * problem.unit**2
+        return self.noise_hyper[0], self.noise_hyper[1] * problem.unit**2
 
     def _climbed(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
-        few = self.max_iterations if problem.design.width > _MANY else min(_FIRST, self.max_iterations)
-        first = MacKay(few, self.tolerance)(problem, approximation, report)
-        state, history, converged = first.state, list(first.history), first.converged
-        if problem.design.width > _MANY:
+        many = problem.design.width > _MANY
+        tolerance = self.tolerance if many else max(self.tolerance, _ROUGH)
+        first = MacKay(self.max_iterations, tolerance)(problem, approximation, report)
+        if many:
             return first
-        ascent, converged = Ascent(approximation, problem.theta_bounds, self.tolerance, prune=False), False
+        state, history, converged = first.state, list(first.history), False
+        ascent = Ascent(approximation, problem.theta_bounds, self.tolerance, prune=False)
         while not converged and len(history) <= self.max_iterations:
             state, converged = ascent(state, 1)
             history.append(state.objective)

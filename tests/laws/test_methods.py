@@ -1,5 +1,7 @@
 """Laws that hold for every method that finds the precisions of the weights, whatever the likelihood."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,7 +23,8 @@ METHODS = [  # test_one_step.py and test_path.py have the laws of other families
     if name not in ("nuts", "one_vs_rest")
     and registry.lookup("bayes_sparse.methods", name, "method").family == "evidence"
 ]
-PRUNING = [m for m in METHODS if registry.lookup("bayes_sparse.methods", m, "method").priors == ("gaussian",)]
+CHOICES = {name: registry.lookup("bayes_sparse.methods", name, "method") for name in METHODS}
+PRUNING = [name for name, choice in CHOICES.items() if "smoothness" in {field.name for field in fields(choice)}]
 LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial"]
 seeds = st.integers(0, 2**32 - 1)
 few = examples(4)
@@ -47,7 +50,7 @@ def fit(X, y, method, likelihood="normal", **options):
     if method not in PRUNING:  # it has no price, and climbs by gradients, which end where rounding errors do
         options = {**options, "tolerance": 1e-12, "max_iterations": 500}
         del options["smoothness"]
-    model = "ard_gaussian" if method in PRUNING else "horseshoe"
+    model = "ard_gaussian" if CHOICES[method].priors == ("gaussian",) else "horseshoe"
     return bs.fit(model, (X, y), method=method, likelihood=likelihood, **options)
 
 

@@ -23,6 +23,8 @@ FITS = [
     ("ard_gaussian", "mackay", {"hyper": (1.0, 0.1), "slab": 0.5}),
     ("ard_gaussian", "em", {"hyper": (0.5, 0.005)}),
     ("ard_gaussian", "em", {"slab": 0.3}),
+    ("ard_gaussian", "variational", {}),
+    ("ard_gaussian", "variational", {"hyper": (1.0, 0.1), "noise_hyper": (2.0, 0.3)}),
     ("gaussian_eigen", "revm", {}),
     ("gaussian_eigen", "revm", {"slab": 1.0}),
     ("laplace_eigen", "revm", {}),

@@ -49,7 +49,7 @@ def by_hand(X, y, likelihood, hyper, noise, tree, rounds):
 def test_the_textbook_ends_at_the_same_place(hyper, noise):
     """Newton steps and 5000 rounds of updates: bound, factors and all."""
     X, y = data()
-    tree = fit(X, 30 * y, basis=PLAIN, hyper=hyper, noise=noise)
+    tree = fit(X, 30 * y, basis=PLAIN, hyper=hyper, noise_hyper=noise)
     hand = by_hand(X, 30 * y, "normal", hyper, noise, tree, 5000)
     evidence = tree["evidence"]
     assert np.diff(hand.bounds).min() > -1e-9
@@ -79,7 +79,7 @@ def test_at_the_top_the_textbook_changes_nothing(basis):
 def test_the_bound_is_below_the_log_marginal_likelihood(hyper, noise):
     """One weight: everything integrated by quadrature over the logs of alpha and beta."""
     X, y = data(n=20, p=1)
-    evidence = fit(X, y, basis=PLAIN, hyper=hyper, noise=noise)["evidence"]
+    evidence = fit(X, y, basis=PLAIN, hyper=hyper, noise_hyper=noise)["evidence"]
     wide, unit = resolve("normal").bias_sd(y), evidence.attrs["hyper_unit"]
     log_alpha, log_beta = np.linspace(-40, 25, 400), np.linspace(-6, 6, 120)
     log_p = np.empty((400, 120))
@@ -184,7 +184,7 @@ def test_refusals():
     refused(lambda: fit(X, y, hyper=(0.0, 0.0)), "proper hyper-prior")
     refused(lambda: fit(X, y, hyper=(0.0, 1.0)), "proper hyper-prior")
     refused(lambda: fit(X, y, slab=2.0), "slab")
-    refused(lambda: fit(X, y, noise=(0.0, 1.0)), "noise")
+    refused(lambda: fit(X, y, noise_hyper=(0.0, 1.0)), "noise_hyper")
     classes = np.arange(30) % 3
     call = {"method": "variational", "draws": 0, "progressbar": False}
     refused(lambda: bs.fit("student_multinomial", (X, classes), **call), "one predictor")

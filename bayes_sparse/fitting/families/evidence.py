@@ -298,7 +298,7 @@ def _variational(task: Task, end: Maximised) -> dict[str, Any]:
     if factors is None:
         return {}
     known = {"variational": "bound is a lower bound of log p(y), alpha the means of the Gamma factors of precisions"}
-    return known if np.isnan(factors.noise_shape) else {**known, "noise_hyper": list(vars(task.method)["noise"])}
+    return known if np.isnan(factors.noise_shape) else {**known, "noise_hyper": list(vars(task.method)["noise_hyper"])}
 
 
 def _global_scale(task: Task, end: Maximised) -> dict[str, float]:

@@ -41,9 +41,7 @@ class Factors:
     shape: FloatArray
     noise_shape: float = np.nan
 
-    def precisions(
-        self, mean: FloatArray, groups: IntArray | None, count: int, rng: np.random.Generator
-    ) -> FloatArray:
+    def precisions(self, mean: FloatArray, groups: IntArray | None, count: int, rng: np.random.Generator) -> FloatArray:
         """Draws (count, k) of the precisions of active columns; those of one group share theirs."""
         labels = np.arange(len(mean)) if groups is None else groups
         _, first, place = np.unique(labels, return_index=True, return_inverse=True)
