@@ -42,7 +42,7 @@ class EvidenceMethod(Method, Protocol):
     needs_flat_hyper : bool
         It adds and deletes columns, which a proper hyper-prior would make impossible.
     own_hyper : (float, float), optional
-        The hyper-prior in force where none is given; None for the model's own. A method that has one needs a proper one.
+        The hyper-prior in force where none is given; None for the model's own. A method with one needs a proper one.
     link : "softmax" or "one_vs_rest"
         How it couples several classes.
     smoothness : "auto" or float

@@ -1,10 +1,10 @@
 """The variational relevance vector machine (Bishop & Tipping 2000): ``q(w) q(alpha) q(1/sigma^2)``.
 
-Precisions and noise are not maximised over but have Gamma priors and Gamma posteriors of their own. The textbook updates
-one factor after another, hundreds of times. But with ``q(alpha)`` and ``q(1/sigma^2)`` given by their means, the bound
-over the best q(w) is the log evidence at those means plus ``a log alpha - b alpha`` a precision,
-``c log beta - d beta`` and constants (`bayes_sparse.inference.evidence.factors`). So it is climbed by the guarded Newton
-steps of the other evidence methods, after a few of MacKay's fixed point. At the top the textbook's updates change
+Precisions and noise are not maximised over: they have Gamma priors, and Gamma factors of the posterior. The textbook
+updates one factor after another, hundreds of times. But with ``q(alpha)`` and ``q(1/sigma^2)`` given by their means, the
+bound over the best q(w) is the log evidence at those means, ``a log alpha - b alpha`` for each precision,
+``c log beta - d beta`` and constants (`bayes_sparse.inference.evidence.factors`). So it is climbed as by the other
+evidence methods: by MacKay's fixed point, then by guarded Newton steps. At the top the textbook's updates change
 nothing: ``alpha_i = (a + 1/2) / (b + <w_i^2>/2)``, ``beta = (c + n/2) / (d + <||t - Phi w||^2>/2)``.
 
 Every step is guarded, so the bound never falls. Nothing is pruned. A likelihood that is not normal is bounded from

@@ -1,4 +1,4 @@
-"""The variational relevance vector machine as textbooks have it: one factor after another, and the bound term by term."""
+"""The variational relevance vector machine as in textbooks: one factor after another, and the bound term by term."""
 
 from typing import NamedTuple
 

@@ -102,8 +102,8 @@ class EvidenceFamily:
             )
         if not (a and b) and _own(method).own_hyper is not None:
             raise ValueError(
-                f"The method {registry.name_of(method)!r} needs a proper hyper-prior: give a > 0 and b > 0, or leave out "
-                f"hyper={hyper} for {_own(method).own_hyper}."
+                f"The method {registry.name_of(method)!r} needs a proper hyper-prior: give a > 0 and b > 0, or leave "
+                f"out hyper={hyper} for {_own(method).own_hyper}."
             )
         if b > 0 and _own(method).needs_flat_hyper:
             raise ValueError(needs_flat(method, hyper, "use method='mackay' or 'em'"))

@@ -1,9 +1,9 @@
 """The Gamma factors of a variational posterior ``q(w) q(alpha) q(1/sigma^2)``, and their part of its bound.
 
-Under a prior ``Gamma(a, b)`` a precision of k normal weights has ``q = Gamma(a + k/2, rate)``. Its bound, over the best
-normal ``q(w)``, depends on the mean ``m`` alone: ``log Z(m) + a log m - b m`` and a constant, where ``log Z`` is the log
-evidence at precisions ``m`` and the digammas of the textbook's bound cancel. With ``k`` the number of observations the
-same holds of a normal likelihood's ``1/sigma^2``.
+Under a prior ``Gamma(a, b)`` a precision of k normal weights has ``q = Gamma(a + k/2, rate)``. Over the best normal
+``q(w)`` the bound depends on its mean m alone: ``log Z(m) + a log m - b m`` and a constant, where ``log Z`` is the log
+evidence at precisions m. The digammas of the textbook's bound cancel. With k the number of observations the same holds
+of a normal likelihood's ``1/sigma^2``.
 """
 
 from __future__ import annotations
