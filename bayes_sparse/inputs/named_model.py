@@ -230,6 +230,7 @@ def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
         fixed_precision=np.append(kept_precision(data, sd), np.full(design.q, sd**-2.0)),
         pointwise=pointwise,
         value=pointwise.value,
+        many=pointwise.many,
         offset=data.offset,
         weights=data.weights,
         theta=log_start,
@@ -331,6 +332,10 @@ class LikelihoodAtData:
     def value(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """The value alone, several times as fast; compiled by itself when it is first called."""
         return compiled(self.likelihood, derivatives=0)(eta, self.y, *theta)[0]
+
+    def many(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
+        """The value at many predictors per observation (S, n)."""
+        return self.likelihood.log_density(self.y, eta, np.broadcast_to(theta, (len(eta), theta.size)))
 
 
 def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:

@@ -214,6 +214,8 @@ class Problem:
         Known noise of a normal likelihood with an empty theta.
     value : callable, optional
         ``value(eta, theta)`` gives l alone, where there is a quicker way than `pointwise`.
+    many : callable, optional
+        ``many(eta, theta)`` gives l at many predictors per observation, (S, n), where there is a quicker way.
     fewer : callable, optional
         ``fewer(eta, theta, derivatives)`` gives l and as many of its derivatives, where that is quicker than all three.
     unit : float
@@ -236,6 +238,7 @@ class Problem:
     normal: bool = False
     sigma: float | FloatArray = 1.0
     value: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    many: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     fewer: Fewer | None = None
     unit: float = 1.0
     groups: IntArray | None = None
@@ -325,6 +328,12 @@ class Problem:
             return each_draw(self, eta, theta)
         log_sigma = theta[:, :1] if theta.shape[1] else np.log(self.sigma)
         return np.asarray(-0.5 * ((self.y - eta) / np.exp(log_sigma)) ** 2 - log_sigma - 0.5 * np.log(2 * np.pi))
+
+    def at_nodes(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
+        """Log-likelihood of each observation, without the weights, at many predictors (S, n) and one theta."""
+        if self.many is not None:
+            return self.many(eta, theta)
+        return self.log_densities(eta, np.broadcast_to(theta, (len(eta), theta.size)))
 
     def log_joint(self, eta: FloatArray, theta: FloatArray, each: FloatArray | None = None) -> FloatArray:
         """Log-likelihood of all observations together, with the weights, for many draws; ``each`` is known already."""

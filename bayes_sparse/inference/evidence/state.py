@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 
+type Posterior = Primal | Dual | Woodbury
+
+
 @dataclass(frozen=True)
 class Objective:
     """The criterion over precisions and nuisance parameters.
@@ -68,7 +71,7 @@ class Objective:
     def value(
         self,
         log_evidence: float,
-        posterior: Primal | Dual,
+        posterior: Posterior,
         free: NDArray[np.bool_],
         theta: FloatArray,
         groups: IntArray | None = None,
@@ -107,9 +110,6 @@ class Objective:
     def prior(self, theta: FloatArray) -> float:
         """Log prior of the nuisance parameters."""
         return 0.0 if self.log_prior is None or not theta.size else self.log_prior(theta)
-
-
-type Posterior = Primal | Dual | Woodbury
 
 
 @dataclass(frozen=True, eq=False)

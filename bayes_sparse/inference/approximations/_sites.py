@@ -1,0 +1,178 @@
+"""Approximations that put a Gaussian in the place of each observation's likelihood, matched until nothing changes.
+
+A site is ``exp(pull eta - precision eta^2 / 2)`` along the observation's predictor. Sites and prior together are a
+Gaussian posterior; its mean and variance along each predictor say what the sites should be. What a site is matched by
+is the approximation: see `kl`, `variational` and `ep`. Where the sites no longer change, the log evidence does not
+change with them to first order, so its gradient in a hyper-parameter is the explicit one alone.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.inference.approximations._mixing import Mixing
+from bayes_sparse.inference.approximations._pointwise import PointwiseApproximation
+from bayes_sparse.inference.approximations.laplace import LaplaceApproximation
+from bayes_sparse.inference.evidence.state import Objective, Posterior, State, precision_slope
+from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.problem.gaussian import Dual
+from bayes_sparse.problem.problem import Active, Problem
+
+__all__ = ["Marginals", "Matched", "SiteApproximation"]
+
+_ROUNDS = 200
+_CHANGE = 1e-6  # of a predictor's mean in its sds, and of its variance: the log evidence is then exact to the square
+_WORSE = 2.0  # times the smallest change so far: a round that far off is gone back on
+_CONCAVE = np.linspace(-4.0, 4.0, 9)  # where a likelihood is looked at, in units of the predictor
+_ROUNDING = 1e-8  # of its largest curvature
+
+
+class Marginals(NamedTuple):
+    """The posterior along each predictor, (n,) each; slope at its mean and precision of the sites.
+
+    Where a weight stands for several rows, the site is that of all of them.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+    slope: FloatArray
+    precision: FloatArray
+
+
+class Matched(NamedTuple):
+    """Each observation's part of the log evidence with the sites as they are, and what the sites should be."""
+
+    value: FloatArray
+    slope: FloatArray
+    precision: FloatArray
+
+
+class SiteApproximation(PointwiseApproximation):
+    """For one predictor per observation and a log-concave likelihood.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is fitted.
+    objective : Objective
+        What is maximised. How its price of a degree of freedom changes through the sites is left out of gradients.
+    """
+
+    def __init__(self, problem: AnyProblem, objective: Objective) -> None:
+        if not isinstance(problem, Problem):
+            raise ValueError(
+                f"approximation={self.name!r} needs one predictor per observation; several classes or predictors take "
+                "approximation='laplace', or method='one_vs_rest'."
+            )
+        super().__init__(problem, objective)
+        self._one = problem
+        self._laplace = LaplaceApproximation(problem, objective)
+        row = _first_convex(problem)
+        if row is not None:
+            raise ValueError(
+                f"approximation={self.name!r} needs a log-concave likelihood, and that of row {row} curves upwards "
+                "somewhere; take approximation='laplace'."
+            )
+
+    @abstractmethod
+    def matched(self, marginals: Marginals, theta: FloatArray) -> Matched:
+        """Match every site to its observation's likelihood, given the posterior along the predictors."""
+
+    def accurate(self, marginals: Marginals, theta: FloatArray) -> bool:
+        """Whether averages over the predictors are computed well enough here; they are better after it was denied."""
+        return True
+
+    @abstractmethod
+    def averaged(self, marginals: Marginals, theta: FloatArray, at: FloatArray) -> float:
+        """What the log evidence at ``theta`` sees of the likelihood if only its nuisance parameters move to ``at``."""
+
+    def slope(self, state: State) -> FloatArray:
+        """Gradient in (log alpha of free columns, theta): the explicit one alone."""
+        o = self.objective
+        slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor, o.inverse)
+        if not state.theta.size:
+            return slope[state.free]
+        assert state.terms is not None
+        assert state.eta is not None
+        variance = _variances(self._active(state.index), state.posterior)
+        marginals = Marginals(state.eta, variance, state.terms[1], -state.terms[2])
+        by_theta = self._theta_slope(state, lambda at: self.averaged(marginals, state.theta, at), slope)
+        return np.append(slope[state.free], by_theta)
+
+    def _at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None) -> State:
+        active, start = self._active(index), near
+        if start is None or start.terms is None:
+            self._laplace.share(index, active)
+            start = self._laplace.at(index, alpha, theta)
+        assert start.terms is not None
+        assert start.eta is not None
+        alpha = self.problem.precisions(index, alpha, theta)
+        precision = np.maximum(-start.terms[2], 0.0)
+        sites = np.array([precision, start.terms[1] + precision * start.eta])  # the second one is the pull
+        mixing: Mixing | None = None
+        found, best = None, np.inf
+        for _ in range(_ROUNDS):
+            w, posterior, marginals = self._posterior(active, alpha, sites)
+            new = self.matched(marginals, theta)
+            change = _change(marginals, new)
+            if not change <= _WORSE * best:  # nor is it where it is not a number
+                shorter = None if mixing is None else mixing.shorter(sites)
+                if shorter is None:
+                    break
+                sites = shorter
+                continue
+            if change < best:
+                best, found = change, (w, posterior, marginals, new)
+            if change < _CHANGE and self.accurate(marginals, theta):
+                break
+            if mixing is None:
+                mixing = Mixing(np.array([marginals.variance, np.sqrt(marginals.variance)]))
+            sites = mixing.next(sites, np.array([new.precision, new.slope + new.precision * marginals.mean]))
+            np.maximum(sites[0], 0.0, out=sites[0])
+        if found is None:
+            raise np.linalg.LinAlgError("the likelihood is not finite where the posterior lies")
+        w, posterior, marginals, new = found
+        terms = new.value, marginals.slope, -marginals.precision, np.zeros_like(new.value)
+        return self._state(index, alpha, theta, w, posterior, marginals.mean, terms)
+
+    def _posterior(
+        self, active: Active, alpha: FloatArray, sites: FloatArray
+    ) -> tuple[FloatArray, Posterior, Marginals]:
+        """The Gaussian that prior and sites make, over weights and along the predictors."""
+        offset, (precision, pull) = self.problem.offset, sites
+        posterior: Posterior = active.steps(alpha, (pull, pull, -precision))
+        w = posterior.solve(active.pulled_back(pull - precision * offset))
+        eta = offset + active.predictor(w)
+        return w, posterior, Marginals(eta, _variances(active, posterior), pull - precision * eta, precision)
+
+
+def _variances(active: Active, posterior: Posterior) -> FloatArray:
+    """Of each predictor."""
+    if isinstance(posterior, Dual):
+        return np.maximum(posterior.leverages, 0.0)
+    return active.leverages(lambda v, at: posterior.solve(v))
+
+
+def _change(marginals: Marginals, new: Matched) -> float:
+    """Of the sites, in units of what is known along each predictor."""
+    v = marginals.variance
+    by_precision = np.abs(new.precision - marginals.precision) * v
+    by_slope = np.abs(new.slope - marginals.slope) * np.sqrt(v)
+    return float(max(by_precision.max(initial=0.0), by_slope.max(initial=0.0)))
+
+
+def _first_convex(problem: Problem) -> int | None:
+    """A row whose log-likelihood curves upwards somewhere near, at the nuisance parameters of the start."""
+    if problem.normal:
+        return None
+    seen = [problem.derivatives(problem.offset + problem.unit * step, problem.theta, 2)[2] for step in _CONCAVE]
+    curves = np.array(seen)
+    finite = np.isfinite(curves)
+    top = np.where(finite, curves, -np.inf).max(axis=0)
+    scale = np.abs(curves[finite]).max(initial=0.0)
+    convex = np.flatnonzero(top > _ROUNDING * scale)
+    return int(convex[0]) if len(convex) else None

@@ -1,0 +1,57 @@
+"""The Gaussian with the greatest lower bound of the log evidence: the one nearest the posterior by KL(q || p).
+
+``log E >= sum_n <l_n> - KL(q || prior)``, averages over q's own predictors. At the maximum each observation's curvature
+is ``-<l''>`` and its slope ``<l'>``: Laplace's method with the likelihood blurred by what is not known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inference.approximations._nodes import Nodes
+from bayes_sparse.inference.approximations._sites import Marginals, Matched, SiteApproximation
+from bayes_sparse.inference.evidence.state import Objective
+from bayes_sparse.problem.classes import AnyProblem
+
+__all__ = ["KLApproximation"]
+
+
+class KLApproximation(SiteApproximation):
+    """The Gaussian nearest to the posterior in the sense of variational inference.
+
+    Parameters
+    ----------
+    problem : Problem
+        One predictor per observation, a log-concave likelihood.
+    objective : Objective
+        What is maximised.
+    """
+
+    name = "kl"
+
+    def __init__(self, problem: AnyProblem, objective: Objective) -> None:
+        super().__init__(problem, objective)
+        self._nodes = Nodes()
+
+    def matched(self, marginals: Marginals, theta: FloatArray) -> Matched:
+        """Sites with the average slope and curvature of the likelihood."""
+        mean, variance, _, precision = marginals
+        z, weights = self._nodes.rule
+        sd = np.sqrt(variance)
+        value, slope, curvature = np.zeros((3, len(mean)))
+        for node, weight in zip(z[:, 0], weights[:, 0], strict=True):
+            terms = self._one.derivatives(mean + sd * node, theta, 2)
+            value += weight * terms[0]
+            slope += weight * terms[1]
+            curvature -= weight * terms[2]
+        return Matched(value + 0.5 * precision * variance, slope, np.maximum(curvature, 0.0))
+
+    def accurate(self, marginals: Marginals, theta: FloatArray) -> bool:
+        """By trying more nodes."""
+        sd = np.sqrt(marginals.variance)
+        return self._nodes.enough(sd, lambda: float(self.matched(marginals, theta).value.sum()))
+
+    def averaged(self, marginals: Marginals, theta: FloatArray, at: FloatArray) -> float:
+        """The average log-likelihood."""
+        return float(self.matched(marginals, at).value.sum())
