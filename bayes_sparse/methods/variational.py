@@ -20,6 +20,7 @@ import numpy as np
 
 from bayes_sparse.common.checks import check_search
 from bayes_sparse.common.types import FloatArray, Hyper, Report
+from bayes_sparse.inference.approximations._sites import SiteApproximation
 from bayes_sparse.inference.evidence.ascent import Ascent
 from bayes_sparse.inference.evidence.factors import Factors, constant_of
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome
@@ -30,7 +31,7 @@ from bayes_sparse.problem.problem import Problem
 __all__ = ["Variational"]
 
 _ROUGH = (
-    1e-2  # nats that a round of the fixed point must gain; Newton steps from farther off end where rounding decides
+    1e-2  # nats that a round of the fixed point must gain: from farther off rounding decides where Newton steps end
 )
 _MANY = 3000  # columns from which Newton steps over all precisions cost more than many rounds of the fixed point
 
@@ -99,12 +100,15 @@ class Variational:
         return self.noise_hyper[0], self.noise_hyper[1] * problem.unit**2
 
     def _climbed(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
-        many = problem.design.width > _MANY
-        tolerance = self.tolerance if many else max(self.tolerance, _ROUGH)
-        first = MacKay(self.max_iterations, tolerance)(problem, approximation, report)
-        if many:
-            return first
-        state, history, converged = first.state, list(first.history), False
+        if problem.design.width > _MANY:
+            return MacKay(self.max_iterations, self.tolerance)(problem, approximation, report)
+        begun = approximation
+        if isinstance(approximation, SiteApproximation):  # the bound is wrong by the square of what sites miss
+            begun, approximation = (approximation.roughly(0.1 * gain**0.5) for gain in (_ROUGH, self.tolerance))
+        first = MacKay(self.max_iterations, max(self.tolerance, _ROUGH))(problem, begun, report)
+        state, converged = first.state, False
+        state = approximation.at(state.index, state.alpha, state.theta, state)
+        history = [*first.history, state.objective]
         ascent = Ascent(approximation, problem.theta_bounds, self.tolerance, prune=False)
         while not converged and len(history) <= self.max_iterations:
             state, converged = ascent(state, 1)

@@ -246,7 +246,7 @@ class Dual:
     def leverages(self) -> FloatArray:
         """Diagonal of ``Phi Sigma Phi'``: the variance of each predictor.
 
-        By ``Phi Sigma Phi' = B^-1/2 (1 - C^-1) B^-1/2``, C of which L is the factor, but where few digits of it are left.
+        By ``Phi Sigma Phi' = B^-1/2 (1 - C^-1) B^-1/2``, C of which L is the factor, but where that loses digits.
         """
         seen = 1 - np.einsum("ij,ij->j", self._inverse, self._inverse)
         faint = np.flatnonzero(seen < _FAINT)

@@ -55,10 +55,10 @@ def normal_rvm(Phi, t, fixed, hyper, noise, rate, rounds):
     return Textbook(mean, covariance, rate, noise_rate, np.empty(0), bounds)
 
 
-def logistic_rvm(Phi, y, fixed, hyper, rate, rounds):
+def logistic_rvm(Phi, y, fixed, hyper, rate, rounds, xi=None):
     """Of two classes, with Jaakkola and Jordan's bound of the logistic function."""
-    (a, b), xi, bounds = hyper, np.ones(len(y)), []
-    shape = a + 0.5
+    (a, b), bounds = hyper, []
+    shape, xi = a + 0.5, np.ones(len(y)) if xi is None else xi
     for _ in range(rounds):
         precision, curvature = np.append(shape / rate, fixed), np.tanh(0.5 * xi) / (2 * xi)
         covariance = np.linalg.inv(np.diag(precision) + (Phi.T * curvature) @ Phi)

@@ -9,6 +9,7 @@ change with them to first order, so its gradient in a hyper-parameter is the exp
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ class SiteApproximation(PointwiseApproximation):
                 "approximation='laplace', or method='one_vs_rest'."
             )
         super().__init__(problem, objective)
-        self._one = problem
+        self._one, self._enough = problem, _CHANGE
         self._laplace = LaplaceApproximation(problem, objective)
         row = _first_convex(problem)
         if row is not None:
@@ -77,6 +78,12 @@ class SiteApproximation(PointwiseApproximation):
                 f"approximation={self.name!r} needs a log-concave likelihood, and that of row {row} curves upwards "
                 "somewhere; take approximation='laplace'."
             )
+
+    def roughly(self, change: float) -> SiteApproximation:
+        """The same with sites matched to so much alone, for a search that is far from its end."""
+        other = copy(self)
+        other._enough = change
+        return other
 
     @abstractmethod
     def matched(self, marginals: Marginals, theta: FloatArray) -> Matched:
@@ -127,7 +134,7 @@ class SiteApproximation(PointwiseApproximation):
                 continue
             if change < best:
                 best, found = change, (w, posterior, marginals, new)
-            if change < _CHANGE and self.accurate(marginals, theta):
+            if change < self._enough and self.accurate(marginals, theta):
                 break
             if mixing is None:
                 mixing = Mixing(np.array([marginals.variance, np.sqrt(marginals.variance)]))
