@@ -1,8 +1,8 @@
 """The variational relevance vector machine (Bishop & Tipping 2000): ``q(w) q(alpha) q(1/sigma^2)``.
 
 Precisions and noise are not maximised over: they have Gamma priors, and Gamma factors of the posterior. The textbook
-updates one factor after another, hundreds of times. But with ``q(alpha)`` and ``q(1/sigma^2)`` given by their means, the
-bound over the best q(w) is the log evidence at those means, ``a log alpha - b alpha`` for each precision,
+updates one factor after another, hundreds of times. But with ``q(alpha)`` and ``q(1/sigma^2)`` given by their means,
+the bound over the best q(w) is the log evidence at those means, ``a log alpha - b alpha`` for each precision,
 ``c log beta - d beta`` and constants (`bayes_sparse.inference.evidence.factors`). So it is climbed as by the other
 evidence methods: by MacKay's fixed point, then by guarded Newton steps. At the top the textbook's updates change
 nothing: ``alpha_i = (a + 1/2) / (b + <w_i^2>/2)``, ``beta = (c + n/2) / (d + <||t - Phi w||^2>/2)``.
@@ -26,7 +26,6 @@ from bayes_sparse.inference.evidence.factors import Factors, constant_of
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.problem.classes import AnyProblem, Link
-from bayes_sparse.problem.problem import Problem
 
 __all__ = ["Variational"]
 
@@ -72,7 +71,7 @@ class Variational:
 
     def __call__(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""
-        _check(problem, approximation.objective)
+        _check(approximation.objective)
         noise = self._noise(problem)
         if noise is not None:
             objective = replace(approximation.objective, log_prior=_LogGamma(*noise))
@@ -128,13 +127,8 @@ class _LogGamma:
         return -2 * self.c * float(theta[0]) - self.d * float(np.exp(-2 * theta[0]))
 
 
-def _check(problem: AnyProblem, objective: Objective) -> None:
+def _check(objective: Objective) -> None:
     """Refuse what has no Gamma factors."""
-    if not isinstance(problem, Problem):
-        raise ValueError(
-            "method='variational' is for one predictor an observation: fit several classes by 'mackay' or "
-            "'one_vs_rest', several predictors by 'mackay', or sample either by 'nuts'."
-        )
     if objective.floor:
         raise ValueError(
             "method='variational' has no slab, beside which the posterior of a precision would be no Gamma: leave out "

@@ -26,6 +26,8 @@ METHODS = [  # test_one_step.py and test_path.py have the laws of other families
 CHOICES = {name: registry.lookup("bayes_sparse.methods", name, "method") for name in METHODS}
 PRUNING = [name for name, choice in CHOICES.items() if "smoothness" in {field.name for field in fields(choice)}]
 LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial"]
+# A variational bound takes a log-concave likelihood.
+CASES = [(m, name) for m in METHODS for name in LIKELIHOODS if (m, name) != ("variational", "student_t")]
 seeds = st.integers(0, 2**32 - 1)
 few = examples(4)
 some = examples(8)
@@ -110,8 +112,7 @@ def test_pruned_and_kept(method, likelihood, hyper):
     assert int(table["kept"].sum()) == int(kept.sum())
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "likelihood"), CASES)
 @few
 @given(seed=seeds)
 def test_the_order_of_rows_does_not_matter(method, likelihood, seed):
@@ -123,8 +124,7 @@ def test_the_order_of_rows_does_not_matter(method, likelihood, seed):
     )
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "likelihood"), CASES)
 @few
 @given(seed=seeds)
 def test_the_order_of_columns_does_not_matter(method, likelihood, seed):
@@ -186,8 +186,7 @@ def test_the_origin_of_the_target_hardly_matters(method, seed, shift):
     assert_allclose(float(other["sigma"]), float(one["sigma"]), rtol=1e-2)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "likelihood"), CASES)
 def test_draws_have_the_moments_and_densities_they_claim(method, likelihood):
     X, y = data(likelihood, 11, n=60)
     basis = bs.basis.linear(standardise=False)

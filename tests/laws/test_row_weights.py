@@ -29,6 +29,7 @@ MODELS = {
 LIKELIHOODS = ["normal", "student_t", "bernoulli", "poisson", "negative_binomial", "categorical"]
 LIMITS = {
     "global_local": {"tolerance": 1e-12},
+    "variational": {"tolerance": 1e-12},
     "cv": {"points": 5, "folds": 3},
     "coordinate_descent": {"max_iterations": 2000},
 }

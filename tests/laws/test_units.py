@@ -44,7 +44,7 @@ def fitted(y, model, method, settings, *, inputs=X):
 @pytest.mark.parametrize(("model", "method", "own"), FITS)
 def test_targets_in_other_units(model, method, own, likelihood, kernels):
     settings = own | {"likelihood": likelihood}
-    if model == "jeffreys_laplace" and likelihood == "student_t":
+    if likelihood == "student_t" and (model == "jeffreys_laplace" or method == "variational"):
         with pytest.raises(ValueError, match="log-concave"):
             fitted(Y, model, method, settings)
         return

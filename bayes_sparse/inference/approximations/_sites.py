@@ -67,7 +67,7 @@ class SiteApproximation(PointwiseApproximation):
         if not isinstance(problem, Problem):
             raise ValueError(
                 f"approximation={self.name!r} needs one predictor per observation; several classes or predictors take "
-                "approximation='laplace', or method='one_vs_rest'."
+                "approximation='laplace', with a method such as 'mackay' or 'one_vs_rest'."
             )
         super().__init__(problem, objective)
         self._one, self._enough = problem, _CHANGE
@@ -76,7 +76,7 @@ class SiteApproximation(PointwiseApproximation):
         if row is not None:
             raise ValueError(
                 f"approximation={self.name!r} needs a log-concave likelihood, and that of row {row} curves upwards "
-                "somewhere; take approximation='laplace'."
+                "somewhere; take approximation='laplace', with a method such as 'mackay'."
             )
 
     def roughly(self, change: float) -> SiteApproximation:
