@@ -11,6 +11,7 @@ import xarray as xr
 from scipy.sparse import eye_array
 
 from bayes_sparse.common.types import FloatArray, Variables
+from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.claims import Claims
 from bayes_sparse.inference.evidence.claims import claims
 from bayes_sparse.inference.evidence.factors import Factors
@@ -84,8 +85,11 @@ class WeightsDescription:
         """
         labelled, state = self.labelled, self._state
         selects = not self.searched.objective.tau0 and self.outcome.factors is None
-        rivals = selects and not labelled.interchangeable
-        return claims(labelled.searched, self.fitted, state, self.selected, self.searched, rivals=rivals)
+        rivals, fitted = selects and not labelled.interchangeable, self.fitted
+        if fitted.name == "variational":  # its bound curves more than the likelihood: z-scores would be too large
+            fitted = approximate(labelled.searched, fitted.objective, "laplace")
+            state = fitted.at(state.index, state.alpha, state.theta)
+        return claims(labelled.searched, fitted, state, self.selected, self.searched, rivals=rivals)
 
     def stored(self) -> tuple[Variables, dict[str, Any]]:
         """One value a basis function, in the user's units; pruned ones have mean 0, infinite precision and no sd."""

@@ -19,7 +19,7 @@ from bayes_sparse.inference.approximations._sites import Marginals, Matched
 from bayes_sparse.inference.approximations.kl import KLApproximation
 from bayes_sparse.inference.evidence.state import Objective, State
 from bayes_sparse.problem.classes import AnyProblem
-from bayes_sparse.problem.gaussian import cholesky
+from bayes_sparse.problem.gaussian import Dual, Primal, cholesky
 from bayes_sparse.problem.problem import Problem
 
 __all__ = ["VariationalApproximation"]
@@ -64,6 +64,7 @@ class VariationalApproximation(KLApproximation):
         fixed = super().curvature(state)
         if self._logistic is None or not len(fixed):
             return fixed
+        assert isinstance(state.posterior, Primal | Dual)
         assert state.eta is not None
         m, active = state.eta, self._active(state.index)
         U = active.predictor(state.posterior.covariance)
