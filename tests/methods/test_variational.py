@@ -7,13 +7,13 @@ import pytest
 import xarray as xr
 from numpy.testing import assert_allclose
 from scipy.integrate import trapezoid
-from scipy.special import expit, gammaln, log_expit
+from scipy.special import digamma, expit, gammaln, log_expit
 from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student
 
 import bayes_sparse as bs
 from bayes_sparse.inputs.likelihoods import resolve
-from tests.methods.variational_by_hand import logistic_rvm, normal_rvm
+from tests.methods.variational_by_hand import gamma_part, logistic_rvm, normal_part, normal_rvm
 from tests.support import refused
 
 PLAIN = bs.basis.linear(standardise=False)
@@ -246,6 +246,29 @@ def test_a_model_of_the_users_own(weights):
     assert_allclose(drawn.mean(0), evidence["alpha"], rtol=4.5 / np.sqrt(1.5 * 4000))
     assert "noise_shape" not in evidence  # it has a prior that is no Gamma of its precision
     assert posterior["noise"].std() > 0
+
+
+def test_columns_that_share_their_precision_have_one_factor():
+    """Its shape counts them all; the bound by the textbook's terms, and the scale drawn for the group."""
+    X, y = data()
+    group = np.array([0, 0, 1, 1, 1])
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.0, pm.HalfCauchy("scale", 1.0, shape=2)[group], shape=5)
+        pm.Normal("y", X @ w, 0.5, observed=y)
+    given = {"hyper": (0.5, 0.2), "tolerance": 1e-11, "random_seed": 0, "progressbar": False}
+    tree = bs.fit(model, method="variational", **given)
+    evidence, shape = tree["evidence"], np.array([1.5, 2.0])
+    assert_allclose(evidence["alpha_shape"], shape[group])
+    mean, factor = evidence["coordinate_mean"].to_numpy(), evidence["covariance_factor"].to_numpy()
+    Sigma, alpha, b = factor @ factor.T, evidence["alpha"].to_numpy(), 0.2 * evidence.attrs["hyper_unit"] ** 2
+    rate = b + 0.5 * np.bincount(group, mean**2 + Sigma.diagonal())
+    assert_allclose(alpha, (shape / rate)[group], rtol=1e-6)
+    power = np.sum((y - X @ mean) ** 2) + np.trace(X @ Sigma @ X.T)
+    bound = -30 * np.log(2 * np.pi * 0.25) - 2 * power + gamma_part(shape, rate, 0.5, b)
+    bound += normal_part(mean, Sigma, alpha, (digamma(shape) - np.log(rate))[group])
+    assert_allclose(float(evidence["bound"]), bound, rtol=1e-10)
+    drawn = tree["posterior"]["scale"].to_numpy().reshape(4000, 2) ** -2
+    assert_allclose(drawn.mean(0), alpha[[0, 2]], rtol=4.5 / np.sqrt(1.5 * 4000))
 
 
 def test_refusals():

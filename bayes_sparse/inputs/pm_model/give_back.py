@@ -110,20 +110,22 @@ class GiveBack:
         return {name: _repeated(value, S) for name, value in values.items() if value.shape == own[name]}
 
     def _drawn_points(self, precision: FloatArray) -> Values:
-        """The same of draws (S, M) of precisions, for variables that are a power of them; others are points.
+        """The same of draws (S, M) of precisions, for variables that are a power of one of them each; others are points.
 
-        Which powers is seen at two places and checked at a third, for a search for each draw would take long.
+        Which power, and of which one, is seen by moving all together and all apart: a search for each draw takes long.
         """
-        centre = precision.mean(axis=0)
-        apart = np.linspace(-1.0, 1.0, len(centre))
+        centre, M = precision.mean(axis=0), precision.shape[1]
+        apart = np.linspace(-1.0, 1.0, M)
         at, up, aside = (self._points(centre * np.exp(move), 1) for move in (0.0, 1.0, apart))
         out = {name: _repeated(value[0], len(precision)) for name, value in at.items()}
         for name, value in at.items():
-            if value.size == len(centre) and (value > 0).all():
+            with np.errstate(all="ignore"):
                 power = np.log(up[name] / value).ravel()
-                if np.allclose(np.log(aside[name] / value).ravel(), power * apart, atol=1e-6):
-                    drawn = value.ravel() * (precision / centre) ** power
-                    out[name] = drawn.reshape(len(precision), *value.shape[1:])
+                moved = np.nan_to_num(np.log(aside[name] / value).ravel() / power, nan=np.inf, neginf=np.inf)
+            owner = np.rint((np.clip(moved, -1.0, 1.0) + 1) / 2 * (M - 1)).astype(np.intp)
+            if np.allclose(apart[owner], moved, rtol=0.0, atol=1e-6):
+                drawn = value.ravel() * (precision[:, owner] / centre[owner]) ** power
+                out[name] = drawn.reshape(len(precision), *value.shape[1:])
         return out
 
     def _nuisance(self, theta: FloatArray) -> Values:
