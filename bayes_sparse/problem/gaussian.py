@@ -16,7 +16,7 @@ from bayes_sparse.common.types import FloatArray, IntArray
 __all__ = ["Dual", "Primal", "Woodbury", "by_rows", "cholesky", "weighted_gram"]
 
 _BLOCK = 2**17  # numbers of a block of rows: a megabyte
-_FAINT = 1e-3  # of what the prior leaves open along a predictor: where its observation tells less, digits are lost
+_FAINT = 1e-6  # of what the prior leaves open along a predictor: where its observation tells less, digits are lost
 _MANY = 20  # columns from which half of a product costs less than the square roots it takes
 
 
