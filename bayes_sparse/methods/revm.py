@@ -19,6 +19,7 @@ from bayes_sparse.common.types import Report
 from bayes_sparse.inference.one_step.directions import find_directions
 from bayes_sparse.inference.one_step.expansion import SMALL_RIDGE, check_expansion, check_ridge
 from bayes_sparse.inference.one_step.finish import EigenOutcome, finish
+from bayes_sparse.inference.one_step.matched import check_approximation
 from bayes_sparse.inference.priors import Prior
 from bayes_sparse.problem.surfaces import Surface
 
@@ -47,6 +48,13 @@ class REVM:
         Price of a degree of freedom in nats; ``"auto"`` is none.
     prior : str, optional
         Of each direction: a name from `bayes_sparse.inference.priors`; None for the model's own.
+    approximation : str
+        ``"auto"`` is the likelihood's own quadratic at the expansion point. ``"variational"`` (the papers' VGREVM and
+        VLREVM), ``"kl"`` and ``"ep"`` take the quadratic, and the last step of a normal prior, from sites matched to
+        the likelihood under the ridge of ``expansion``.
+    steps : int, optional
+        Another word for ``expansion=steps``: so many Newton steps, or rounds of matching, without a ridge.
+        ``approximation="variational", steps=10`` is the papers' early stop.
     """
 
     expansion: Any = None
@@ -55,11 +63,19 @@ class REVM:
     posterior: Literal["mode", "quadratic"] = "mode"
     smoothness: str | float = "auto"
     prior: str | None = None
+    approximation: str = "auto"
+    steps: int | None = None
 
     priors: ClassVar[tuple[str, ...] | None] = None  # every prior of one coordinate
     family: ClassVar[str] = "one_step"
 
     def __post_init__(self) -> None:
+        if self.steps is not None:
+            if self.expansion is not None and self.expansion != self.steps:
+                raise ValueError(
+                    "`steps` says where the quadratic is taken, and so does `expansion`: give one of them."
+                )
+            object.__setattr__(self, "expansion", self.steps)
         if self.expansion is not None:
             check_expansion(self.expansion)
         if self.ridge is not None:
@@ -73,5 +89,13 @@ class REVM:
         """Find the directions that matter and their hyper-parameters, in one pass."""
         if self.octant and not prior.octants:
             raise ValueError("octant=True is about the last step of a Laplace prior; a normal prior has no octant.")
-        found = find_directions(surface, expansion, self.ridge or SMALL_RIDGE, report)
-        return finish(*found, prior, smoothness=smoothness, octant=self.octant, posterior=self.posterior)
+        name = self.approximation if check_approximation(self.approximation) else "laplace"
+        found = find_directions(surface, expansion, self.ridge or SMALL_RIDGE, report, name)
+        return finish(
+            *found,
+            prior,
+            smoothness=smoothness,
+            octant=self.octant,
+            posterior=self.posterior,
+            approximation=name,
+        )

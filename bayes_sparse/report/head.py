@@ -9,8 +9,9 @@ import numpy as np
 from bayes_sparse.report.markup import Html, count, joined, paragraph, tag, value_and_error
 from bayes_sparse.report.material import Material, ask, kept_of, prior_of, terms_of
 from bayes_sparse.results.diagnose import Diagnosis, SamplingDiagnosis
+from bayes_sparse.results.importance import side_of
 from bayes_sparse.results.log_evidence import log_evidence
-from bayes_sparse.trees.read import StoredFit
+from bayes_sparse.trees.read import APPROXIMATIONS, StoredFit
 
 __all__ = ["Level", "head", "level_of"]
 
@@ -142,7 +143,7 @@ def _prior(fit: StoredFit) -> Html:
 
 def _checks(found: Any) -> list[Html]:
     if isinstance(found, Diagnosis):
-        side = "below" if found.correctable else "above"
+        side = side_of(found.k_hat, found.threshold)
         return [_tile("k-hat", f"{found.k_hat:.2f}", f"{side} {found.threshold:.2f}")]
     if isinstance(found, SamplingDiagnosis):
         return [
@@ -166,7 +167,7 @@ def _evidence(fit: StoredFit) -> Html:
     found = ask(log_evidence, fit.tree).value
     if found is None or not np.isfinite(found.value):
         return Html("")
-    kind = {"laplace": "Laplace approximation", "quadratic": "quadratic approximation"}.get(found.kind, found.kind)
+    kind = APPROXIMATIONS.get(found.kind, found.kind)
     return _tile("log evidence", value_and_error(found.value, found.se, most=2), kind)
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.inputs.bambi_model import BambiModel
-from bayes_sparse.results.importance import Importance, importance, log_densities
+from bayes_sparse.results.importance import Importance, importance, log_densities, side_of
 from bayes_sparse.trees.alternatives import in_a_sentence
 from bayes_sparse.trees.chains import health_of
 from bayes_sparse.trees.read import StoredFit, stored, was_sampled
@@ -20,6 +20,7 @@ __all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "judged"]
 _CLAUSE = "All of this is given the terms selected and alpha*; their own uncertainty is not checked."
 _NEXT = 'bs.fit(..., method="nuts", condition="alpha")'
 _SHARE, _GAP = 0.1, 0.5  # of the draws that must be left once re-weighted; nats that the log evidence may be off
+_EVEN = 0.9  # of the draws: where they are worth more than that once re-weighted, the weights hardly differ
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,10 @@ class Diagnosis:
     conditional_on : str
         What these are given.
     trusted, verdict : bool, str
-        Whether k-hat is below the threshold, a tenth of the draws are left once re-weighted, the log evidence is within
-        half a nat of the one by importance sampling, and the search ended well; all this in words.
+        Whether the weights can be used (`correctable`), a tenth of the draws are left once re-weighted, the log evidence
+        is within half a nat of the one by importance sampling, and the search ended well; all this in words.
     correctable : bool
-        Whether k-hat is below the threshold: `bayes_sparse.correct` then mends what is off.
+        Whether k-hat is below the threshold, or the weights hardly differ: `bayes_sparse.correct` mends what is off.
     likelihood : str
         What the residuals have that the likelihood has not, and the cure; empty where nothing was found. `trusted` is
         about the posterior of the model as it was given, this about the model.
@@ -157,7 +158,7 @@ def diagnose(tree: xr.DataTree, model: pm.Model | BambiModel | None = None) -> D
 def judged(tree: xr.DataTree, weights: Importance) -> Diagnosis:
     """What the importance weights of an evidence fit say."""
     fit, evidence = stored(tree), tree["evidence"].to_dataset()
-    correctable, off = weights.k_hat <= weights.threshold, _off(fit, evidence, weights)
+    correctable, off = weights.k_hat <= weights.threshold or _even(weights), _off(fit, evidence, weights)
     return Diagnosis(
         k_hat=weights.k_hat,
         threshold=weights.threshold,
@@ -193,21 +194,38 @@ def _off(fit: StoredFit, evidence: xr.Dataset, weights: Importance) -> list[str]
     return wrong
 
 
+def _even(weights: Importance) -> bool:
+    """Whether the weights hardly differ: the few largest then matter little, however heavy their tail.
+
+    So it is where mean and variance are matched and the posterior is skewed: of 240 small problems the corrected means
+    were as near to the truth with k-hat above one as with k-hat below the threshold, where the share was that large.
+    """
+    return weights.effective_draws >= _EVEN * len(weights.log_weights)
+
+
 def _in_words(weights: Importance, off: list[str]) -> str:
-    if weights.k_hat > weights.threshold:
+    if weights.k_hat > weights.threshold and not _even(weights):
         return (
             "The approximation is too far from the posterior it stands for to be corrected: k-hat is "
             f"{weights.k_hat:.2f}, above {weights.threshold:.2f}, so neither its intervals nor the log evidence are to "
             f"be trusted; sample the same terms with {_NEXT}."
         )
+    side = side_of(weights.k_hat, weights.threshold)
     if off:
         return (
-            f"Not to be trusted as it is, though k-hat is {weights.k_hat:.2f}, below {weights.threshold:.2f}: "
+            f"Not to be trusted as it is, though k-hat is {weights.k_hat:.2f}, {side} {weights.threshold:.2f}: "
             f"{', and '.join(off)}; bs.correct(tree) corrects the draws, and the same terms are sampled with {_NEXT}."
         )
     if np.ptp(weights.log_weights) == 0:
         return (
             "All importance weights are the same: the approximation is the posterior itself, of these terms at alpha*."
+        )
+    if side == "above":
+        return (
+            "The approximation is close to the posterior it stands for: re-weighted, the "
+            f"{len(weights.log_weights)} draws are worth {weights.effective_draws:.0f}, and bs.correct(tree) corrects "
+            f"what is left. (k-hat is {weights.k_hat:.2f}, above {weights.threshold:.2f}: the largest weights have a heavy "
+            "tail, but they are few and matter little.)"
         )
     return (
         f"The approximation is close to the posterior it stands for: k-hat is {weights.k_hat:.2f}, below "

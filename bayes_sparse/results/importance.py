@@ -24,7 +24,7 @@ from bayes_sparse.inputs.pm_model.roles import Asked
 from bayes_sparse.trees.centring import recentred
 from bayes_sparse.trees.read import stored
 
-__all__ = ["Importance", "coordinate_draws", "importance", "log_densities"]
+__all__ = ["Importance", "coordinate_draws", "importance", "log_densities", "side_of"]
 
 _FEWEST = 25  # draws: a Pareto distribution is fitted to the largest fifth of so few, and needs five values
 _ROUNDING = 1e-10  # log weights that differ by less than this, relative to the log densities, are the same
@@ -58,6 +58,11 @@ class Importance:
     effective_draws: float
     log_mean: float
     log_mean_se: float
+
+
+def side_of(k_hat: float, threshold: float) -> str:
+    """On which side of the threshold k-hat is, in a word."""
+    return "below" if k_hat <= threshold else "above"
 
 
 def importance(log_p: FloatArray, log_q: FloatArray) -> Importance:

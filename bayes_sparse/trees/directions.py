@@ -45,11 +45,15 @@ class DirectionsDescription:
     labelled: LabelledProblem
     outcome: EigenOutcome
 
-    approximation: ClassVar[str] = "quadratic"
     notes: ClassVar[dict[str, str]] = {
         "log_p": "log p(y|w) + log p(u|alpha) at the point values of alpha and nuisance parameters, normalised",
         "log_q": "log density of the approximation; like log_p, of the directions kept and the fixed weights",
     }
+
+    @property
+    def approximation(self) -> str:
+        """Where the quadratic is from."""
+        return self.outcome.approximation
 
     @property
     def mean(self) -> FloatArray:

@@ -19,10 +19,19 @@ from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.model import slab_precision
 from bayes_sparse.inputs.pm_model.roles import Asked
 
-__all__ = ["RUNGS", "Rung", "StoredFit", "read_trees", "rung_of", "stored", "was_sampled"]
+__all__ = ["APPROXIMATIONS", "RUNGS", "Rung", "StoredFit", "read_trees", "rung_of", "stored", "was_sampled"]
 
 type Rung = Literal["plug_in", "approximation", "conditional", "full"]
 
+# What made the Gaussian of a fit, in words.
+APPROXIMATIONS = {
+    "exact": "exact posterior",
+    "laplace": "Laplace approximation",
+    "quadratic": "quadratic approximation",
+    "variational": "variational bound",
+    "kl": "best Gaussian by KL",
+    "ep": "expectation propagation",
+}
 RUNGS: tuple[Rung, ...] = ("plug_in", "approximation", "conditional", "full")  # from the least exact to the most
 _ALONE = "this fit"
 
@@ -268,8 +277,8 @@ class StoredFit:
         if rung == "conditional":
             return f"NUTS at {at}"
         made = str(attributes.get("approximation"))
-        how = {"exact": "exact", "quadratic": "quadratic model's"}.get(made, "approximate")
-        return f"evidence, {how} posterior at {at}" + (", corrected by importance weights" if self.corrected else "")
+        how = APPROXIMATIONS.get(made, made)
+        return f"evidence, {how} at {at}" + (", corrected by importance weights" if self.corrected else "")
 
     @property
     def classes(self) -> list[Any] | None:

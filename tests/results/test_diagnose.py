@@ -442,3 +442,27 @@ def test_chains_given_alpha_say_so():
     tree = chains(np.random.default_rng(0))
     tree["posterior"].attrs["condition"] = "alpha"
     assert diagnose(tree).verdict.endswith(CLAUSE)
+
+
+def test_even_weights_can_be_used_whatever_their_largest_say():
+    """Matched moments of a skewed posterior: the largest weights have a heavy tail, and the correction is right."""
+    rng = np.random.default_rng(11)
+    x = rng.standard_normal((30, 1))
+    y = rng.random(30) < 1 / (1 + np.exp(-1.5 * x[:, 0]))
+    tree = bs.fit("ard_gaussian", (x, y), basis=PLAIN, approximation="ep", draws=4000, random_seed=1)
+    found = diagnose(tree)
+    assert found.k_hat > found.threshold
+    assert found.effective_draws > 0.9 * found.draws
+    assert found.correctable
+    assert found.trusted
+    assert "they are few and matter little" in found.verdict
+    corrected = bs.correct(tree)["evidence"]
+    alpha = float(tree["evidence"]["alpha"][0])
+    axis = np.linspace(-6.0, 12.0, 4001)
+    log_p = log_expit(np.where(y, 1, -1) * axis[:, None] * x[:, 0]).sum(axis=1) - 0.5 * alpha * axis**2
+    p = np.exp(log_p - log_p.max())
+    mean = float(p @ axis / p.sum())
+    sd = float(np.sqrt(p @ (axis - mean) ** 2 / p.sum()))
+    # 16,000 draws: four standard errors of a mean, and of a log sd.
+    assert abs(float(corrected["mean"][0]) - mean) < 4 * sd / np.sqrt(16000)
+    assert abs(np.log(float(corrected["sd"][0]) / sd)) < 4 / np.sqrt(2 * 16000)

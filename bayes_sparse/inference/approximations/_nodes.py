@@ -21,7 +21,7 @@ def _rule(count: int, reach: float) -> tuple[FloatArray, FloatArray]:
     return z, weights / weights.sum()
 
 
-_TABLE = [_rule(*rule) for rule in ((21, 6.0), (81, 9.0), (481, 12.0))]  # number of nodes, reach in sds
+_TABLE = [_rule(*rule) for rule in ((21, 6.0), (81, 9.0), (241, 12.0))]  # number of nodes, reach in sds
 _ERROR = 1e-7  # nats of all observations together: what more nodes may change
 
 

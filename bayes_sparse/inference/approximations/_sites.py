@@ -110,6 +110,19 @@ class SiteApproximation(PointwiseApproximation):
         by_theta = self._theta_slope(state, lambda at: self.averaged(marginals, state.theta, at), slope)
         return np.append(slope[state.free], by_theta)
 
+    def after(self, index: IntArray, alpha: FloatArray, theta: FloatArray, rounds: int) -> State:
+        """Where so many plain rounds lead that begin with no effect of anything, converged or not."""
+        active, alpha = self._active(index), self.problem.precisions(index, alpha, theta)
+        nothing, offset = np.zeros(self._one.design.n), np.asarray(self.problem.offset, dtype=float)
+        marginals = Marginals(offset, nothing, nothing, nothing)
+        for _ in range(rounds):
+            new = self.matched(marginals, theta)
+            sites = np.array([new.precision, new.slope + new.precision * marginals.mean])
+            w, posterior, marginals = self._posterior(active, alpha, sites)
+        value = self.matched(marginals, theta).value
+        terms = value, marginals.slope, -marginals.precision, nothing
+        return self._state(index, alpha, theta, w, posterior, marginals.mean, terms)
+
     def _at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None) -> State:
         active, start = self._active(index), near
         if start is None or start.terms is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inference.approximations._logistic import logistic
 from bayes_sparse.inference.approximations._nodes import Nodes
 from bayes_sparse.inference.approximations._sites import Marginals, Matched, SiteApproximation
 from bayes_sparse.inference.evidence.state import Objective
@@ -32,20 +33,24 @@ class KLApproximation(SiteApproximation):
 
     def __init__(self, problem: AnyProblem, objective: Objective) -> None:
         super().__init__(problem, objective)
-        self._nodes = Nodes()
+        self._nodes, self._logistic = Nodes(), logistic(self._one)
 
     def matched(self, marginals: Marginals, theta: FloatArray) -> Matched:
         """Sites with the average slope and curvature of the likelihood."""
         mean, variance, _, precision = marginals
-        z, weights = self._nodes.rule
-        sd = np.sqrt(variance)
-        value, slope, curvature = np.zeros((3, len(mean)))
-        for node, weight in zip(z[:, 0], weights[:, 0], strict=True):
-            terms = self._one.derivatives(mean + sd * node, theta, 2)
-            value += weight * terms[0]
-            slope += weight * terms[1]
-            curvature -= weight * terms[2]
+        value, slope, curvature = self._averages(mean, np.sqrt(variance), theta)
         return Matched(value + 0.5 * precision * variance, slope, np.maximum(curvature, 0.0))
+
+    def _averages(self, mean: FloatArray, sd: FloatArray, theta: FloatArray) -> FloatArray:
+        """Of log-likelihood, slope and curvature, (3, n)."""
+        z, weights = self._nodes.rule
+        if self._logistic is not None:
+            return np.array([weights[:, 0] @ term for term in self._logistic.terms(mean + sd * z)])
+        total = np.zeros((3, len(mean)))
+        for node, weight in zip(z[:, 0], weights[:, 0], strict=True):
+            total += weight * np.array(self._one.derivatives(mean + sd * node, theta, 2)[:3])
+        total[2] *= -1
+        return total
 
     def accurate(self, marginals: Marginals, theta: FloatArray) -> bool:
         """By trying more nodes."""

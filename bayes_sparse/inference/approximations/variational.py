@@ -2,30 +2,22 @@
 
 ``log sigmoid(x) >= log sigmoid(xi) + (x - xi) / 2 - lam(xi) (x^2 - xi^2)``, ``lam(xi) = tanh(xi / 2) / (4 xi)``, for
 any xi, is quadratic in x, so that the evidence of the bound has a closed form; it is greatest at ``xi^2 = <eta^2>``
-(Jaakkola & Jordan 2000). A likelihood is logistic if it is ``c + y eta - N log(1 + exp(eta))``: two classes, counts out
-of N, in whatever way they are declared.
+(Jaakkola & Jordan 2000).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.linalg import lapack
-from scipy.special import expit, log_expit
+from scipy.special import log_expit
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.approximations._sites import Marginals, Matched
 from bayes_sparse.inference.approximations.kl import KLApproximation
-from bayes_sparse.inference.evidence.state import Objective, State
-from bayes_sparse.problem.classes import AnyProblem
+from bayes_sparse.inference.evidence.state import State
 from bayes_sparse.problem.gaussian import Dual, Primal, cholesky
-from bayes_sparse.problem.problem import Problem
 
 __all__ = ["VariationalApproximation"]
-
-_LOOKS = np.array([[-1.0], [0.5], [2.0]])  # predictors that tell whether a likelihood is logistic
-_SAME = 1e-9
 
 
 class VariationalApproximation(KLApproximation):
@@ -40,10 +32,6 @@ class VariationalApproximation(KLApproximation):
     """
 
     name = "variational"
-
-    def __init__(self, problem: AnyProblem, objective: Objective) -> None:
-        super().__init__(problem, objective)
-        self._logistic = _logistic(self._one)
 
     def matched(self, marginals: Marginals, theta: FloatArray) -> Matched:
         """Sites of the bound at its best xi."""
@@ -81,30 +69,6 @@ class VariationalApproximation(KLApproximation):
     def accurate(self, marginals: Marginals, theta: FloatArray) -> bool:
         """A closed form is."""
         return self._logistic is not None or super().accurate(marginals, theta)
-
-
-class _Logistic(NamedTuple):
-    """``c + y eta - N log(1 + exp(eta))`` of each observation, with its weight."""
-
-    constant: FloatArray
-    y: FloatArray
-    trials: FloatArray
-
-
-def _logistic(problem: Problem) -> _Logistic | None:
-    """The numbers of a logistic likelihood, from its slopes at two predictors; None if a third one contradicts."""
-    if problem.normal or problem.theta.size:
-        return None
-    looks = [problem.derivatives(np.full(problem.design.n, eta), problem.theta, 2) for eta in _LOOKS[:, 0]]
-    value, slope, curvature = (np.array([look[order] for look in looks]) for order in range(3))
-    p = expit(_LOOKS)
-    trials = (slope[0] - slope[2]) / (p[2] - p[0])
-    y = slope[1] + trials * p[1]
-    constant = value[1] - y * _LOOKS[1] - trials * log_expit(-_LOOKS[1])
-    expected = (constant + y * _LOOKS + trials * log_expit(-_LOOKS), y - trials * p, -trials * p * (1 - p))
-    pairs = zip(expected, (value, slope, curvature), strict=True)
-    same = all(np.allclose(one, other, rtol=_SAME, atol=_SAME * np.abs(trials).max()) for one, other in pairs)
-    return _Logistic(constant, y, trials) if same and trials.min(initial=0.0) >= 0 else None
 
 
 def _lam(xi: FloatArray) -> FloatArray:

@@ -37,12 +37,14 @@ class Directions(NamedTuple):
     alone: Alone
 
 
-def find_directions(surface: Surface, expansion: Any, ridge: float, report: Report) -> Directions:
+def find_directions(
+    surface: Surface, expansion: Any, ridge: float, report: Report, approximation: str = "laplace"
+) -> Directions:
     """Expand a likelihood, with weights of the user's in ``expansion`` as the surface's own, and diagonalise it."""
     reduced, rotation = surface.reduced()
     if rotation is not None and isinstance(expansion, np.ndarray):
         expansion = rotation @ expansion
-    quadratic = expand(reduced, expansion, ridge, report)
+    quadratic = expand(reduced, expansion, ridge, report, approximation)
     fixed = reduced.fixed_precision(quadratic.theta)
     eigen = eigen_coordinates(quadratic, fixed)
     idle = 1 / surface.classes if isinstance(surface, Softmax) else 0.0

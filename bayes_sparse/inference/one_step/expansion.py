@@ -20,6 +20,7 @@ from scipy.optimize import minimize, minimize_scalar
 from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.inference.evidence.state import log_prior
 from bayes_sparse.inference.newton import Peak, climb
+from bayes_sparse.inference.one_step.matched import matched_peak
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.surfaces import Linear, Look, Surface
 
@@ -227,6 +228,7 @@ def _projected(surface: Linear) -> tuple[FloatArray, FloatArray, float, float]:
 
 
 SMALL_RIDGE = 1e-2  # in the surface's own unit
+_STEPS = 200  # of Newton's method, where none are counted
 _BARELY = 1e-8  # of the unit: keeps Newton steps finite where nothing else does
 
 
@@ -292,7 +294,7 @@ def check_ridge(ridge: Any) -> None:
         raise ValueError(f"`ridge` must be positive, got {ridge!r}.")
 
 
-def expand(surface: Surface, expansion: Any, ridge: float, report: Report) -> Quadratic:
+def expand(surface: Surface, expansion: Any, ridge: float, report: Report, approximation: str = "laplace") -> Quadratic:
     """Replace the likelihood by a quadratic.
 
     Parameters
@@ -305,6 +307,9 @@ def expand(surface: Surface, expansion: Any, ridge: float, report: Report) -> Qu
         Size of the small ridge in the surface's own unit.
     report : callable
         Progress.
+    approximation : str
+        ``"laplace"`` for the likelihood's own quadratic at the point; or one whose sites are matched under the ridge,
+        in as many rounds as there are steps where these are counted.
     """
     point = expansion if isinstance(expansion, np.ndarray) else np.zeros(surface.d) if expansion == "zero" else None
     wanted = point is None and expansion == "evidence"
@@ -312,16 +317,26 @@ def expand(surface: Surface, expansion: Any, ridge: float, report: Report) -> Qu
     theta = surface.theta if evidence is None else evidence.theta
     fixed, start = surface.fixed_precision(theta), surface.start()
     if point is not None:
+        if approximation != "laplace":
+            raise ValueError(
+                f"approximation={approximation!r} matches sites under a ridge: `expansion` is 'ridge', 'evidence' or a "
+                f"number of rounds, not {expansion!r}."
+            )
         v, look, steps = _at(surface, point, theta, fixed)
         return _seen(look, v, look.gradient[: surface.d], theta, steps, evidence)
     unit = surface.unit(theta)
-    size, limit = ridge * unit, 200
+    size: float = ridge * unit
+    limit: int | None = None
     if expansion == "evidence":
         assert evidence is not None
         size = evidence.precision
     elif expansion != "ridge":
         size, limit = _BARELY * unit, int(expansion)
-    peak = climb(surface, np.append(np.full(surface.d, size), fixed), theta, start, max_steps=limit, report=report)
+    precision = np.append(np.full(surface.d, size), fixed)
+    if approximation != "laplace":
+        peak = matched_peak(surface, approximation, precision, theta, limit)
+        return _seen(peak.look, peak.v, np.zeros(surface.d), theta, peak.steps, evidence)
+    peak = climb(surface, precision, theta, start, max_steps=limit or _STEPS, report=report)
     quadratic = _seen(peak.look, peak.v, np.zeros(surface.d), theta, peak.steps, evidence)
     if expansion in ("ridge", "evidence"):
         return replace(quadratic, converged=peak.converged)

@@ -13,6 +13,7 @@ from bayes_sparse.inference.newton import Peak, Profile
 from bayes_sparse.inference.one_step.alone import Alone
 from bayes_sparse.inference.one_step.eigen import Eigen
 from bayes_sparse.inference.one_step.expansion import Quadratic
+from bayes_sparse.inference.one_step.matched import matched_peak
 from bayes_sparse.inference.priors import DirectionPosterior, Independent, Prior
 from bayes_sparse.problem.surfaces import Surface
 
@@ -53,6 +54,8 @@ class EigenOutcome:
         The log evidence less the price of the degrees of freedom.
     history : list of float
         Log evidence with every direction pruned, and at the end.
+    approximation : str
+        Where the quadratic is from: ``"quadratic"`` for the likelihood's own, or the name of what matched its sites.
     """
 
     prior: Prior
@@ -69,6 +72,7 @@ class EigenOutcome:
     log_evidence_mode: float
     objective: float
     history: list[float]
+    approximation: str = "quadratic"
 
     @property
     def relevant(self) -> NDArray[np.bool_]:
@@ -94,6 +98,7 @@ def finish(
     smoothness: float,
     octant: bool,
     posterior: Literal["mode", "quadratic"],
+    approximation: str = "laplace",
 ) -> EigenOutcome:
     """From directions to the outcome.
 
@@ -115,6 +120,8 @@ def finish(
         Confine the last step to the octant of the expansion point.
     posterior : "mode" or "quadratic"
         Look at the likelihood anew at the mode, or keep the quadratic.
+    approximation : str
+        How it is looked at under a normal prior: ``"laplace"``, or one that matches sites.
     """
     h, u, theta = eigen.h, eigen.u, quadratic.theta
     alpha = prior.best(h, u, smoothness)
@@ -125,7 +132,10 @@ def finish(
     fixed = surface.fixed_precision(theta)
     narrow = surface.along(eigen.Q[kept])
     start = np.append(prior.mode(h[kept], u[kept], alpha[kept]), quadratic.v[len(quadratic.gradient) :])
-    peak = prior.last_step(narrow, alpha[kept], fixed, theta, start, octant=u[kept] if octant else None)
+    if approximation == "laplace" or prior.octants:
+        peak = prior.last_step(narrow, alpha[kept], fixed, theta, start, octant=u[kept] if octant else None)
+    else:
+        peak = matched_peak(narrow, approximation, np.append(alpha[kept], fixed), theta)
     at_mode, evidence_at_mode = prior.at_mode(peak, alpha[kept], fixed)
     chosen = at_mode if posterior == "mode" else _of_quadratic(prior, quadratic, eigen, alpha, fixed)
     return EigenOutcome(
@@ -143,6 +153,7 @@ def finish(
         log_evidence_mode=evidence_at_mode,
         objective=log_evidence - smoothness * float(gamma.sum()),
         history=[null, log_evidence],
+        approximation="quadratic" if approximation == "laplace" else approximation,
     )
 
 

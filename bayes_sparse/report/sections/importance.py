@@ -23,7 +23,7 @@ from bayes_sparse.report.markup import (
 )
 from bayes_sparse.report.material import Material, Section, ask
 from bayes_sparse.results.diagnose import Diagnosis
-from bayes_sparse.results.importance import log_densities
+from bayes_sparse.results.importance import log_densities, side_of
 from bayes_sparse.results.log_evidence import log_evidence
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE
 from bayes_sparse.trees.read import StoredFit
@@ -63,7 +63,7 @@ def _of_fit(material: Material, fit: StoredFit) -> list[Html]:
     if not isinstance(found, Diagnosis):
         return [answer.words]
     rows = [
-        ("k-hat", f"{found.k_hat:.2f} ({'below' if found.correctable else 'above'} {found.threshold:.2f})"),
+        ("k-hat", f"{found.k_hat:.2f} ({side_of(found.k_hat, found.threshold)} {found.threshold:.2f})"),
         ("draws", f"{count(found.draws)}, worth {count(round(found.effective_draws))} once re-weighted"),
         ("coordinates", count(found.coordinates)),
         ("given", found.conditional_on),

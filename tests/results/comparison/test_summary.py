@@ -51,8 +51,8 @@ def two(**settings):
 def test_kinds_in_words(comparison):
     assert comparison.summary["kind"].to_list() == [
         "evidence, exact posterior at alpha*",
-        "evidence, quadratic model's posterior at alpha*",
-        "evidence, approximate posterior at lambda*",
+        "evidence, quadratic approximation at alpha*",
+        "evidence, Laplace approximation at lambda*",
         "evidence, exact posterior at alpha*",
     ]
     trees = two(third=sampled({"a": normal_values(1.0, 0.1)}, condition="alpha"))
