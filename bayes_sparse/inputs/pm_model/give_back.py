@@ -110,7 +110,7 @@ class GiveBack:
         return {name: _repeated(value, S) for name, value in values.items() if value.shape == own[name]}
 
     def _drawn_points(self, precision: FloatArray) -> Values:
-        """The same of draws (S, M) of precisions, for variables that are a power of one of them each; others are points.
+        """The same of draws (S, M) of precisions, for variables that are a power of one of them; others are points.
 
         Which power, and of which one, is seen by moving all together and all apart: a search for each draw takes long.
         """
