@@ -29,9 +29,7 @@ from bayes_sparse.problem.classes import AnyProblem, Link
 
 __all__ = ["Variational"]
 
-_ROUGH = (
-    1e-2  # nats that a round of the fixed point must gain: from farther off rounding decides where Newton steps end
-)
+_ROUGH = 1e-2  # nats that a round of the fixed point must gain; where Newton steps from afar end, rounding decides
 _MANY = 3000  # columns from which Newton steps over all precisions cost more than many rounds of the fixed point
 
 
