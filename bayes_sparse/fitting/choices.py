@@ -152,8 +152,10 @@ def hyper_in_force(model: Model, method: Method, *, kernel: bool) -> Hyper | Non
     """The hyper-prior asked for, or the model's own where the method can use it; None for the flat one.
 
     Kernels on the rows have the flat one: of them a proper prior would keep most, for neighbours say the same, and none
-    of them is missed.
+    of them is missed. A method may have one of its own.
     """
+    if model.hyper is None and isinstance(method, EvidenceMethod) and method.own_hyper is not None:
+        return method.own_hyper
     if model.hyper is not None or kernel or not rules_of(method).uses_default(method):
         return model.hyper
     return model.default_hyper

@@ -64,7 +64,8 @@ def fit(
         a pandas or polars DataFrame or an xarray Dataset with ``target``; for a
         `pm.Model` None, or new values for its `pm.Data` by name; for a Bambi model None.
     method : str or method object
-        ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"revm"``, ``"full_matrix"``;
+        ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"variational"``, ``"revm"``,
+        ``"full_matrix"``;
         ``"global_local"`` (for ``"horseshoe"``, and a `pm.Model` that declares one);
         ``"one_vs_rest"`` (several classes); ``"reweighted"``, ``"coordinate_descent"``, ``"fuzzy"``, ``"cv"`` (for
         ``"jeffreys_laplace"``); ``"nuts"``, started from an evidence fit, and with ``condition="alpha"`` at the

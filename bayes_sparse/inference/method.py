@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from bayes_sparse.common.types import Report
+from bayes_sparse.common.types import Hyper, Report
 from bayes_sparse.inference.evidence.state import Approximation, Outcome
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Path
@@ -41,6 +41,8 @@ class EvidenceMethod(Method, Protocol):
     ----------
     needs_flat_hyper : bool
         It adds and deletes columns, which a proper hyper-prior would make impossible.
+    own_hyper : (float, float), optional
+        The hyper-prior in force where none is given; None for the model's own. A method with one needs a proper one.
     link : "softmax" or "one_vs_rest"
         How it couples several classes.
     smoothness : "auto" or float
@@ -52,6 +54,7 @@ class EvidenceMethod(Method, Protocol):
     """
 
     needs_flat_hyper: ClassVar[bool]
+    own_hyper: ClassVar[Hyper | None]
     link: ClassVar[Link]
 
     @property

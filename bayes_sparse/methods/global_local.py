@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bayes_sparse.common.checks import check_search
-from bayes_sparse.common.types import FloatArray, IntArray, Report
+from bayes_sparse.common.types import FloatArray, Hyper, IntArray, Report
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.evidence.global_local import Scales
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome
@@ -66,6 +66,7 @@ class GlobalLocal:
     approximation: str = "auto"
 
     needs_flat_hyper: ClassVar[bool] = True  # tau and lambda are the hyper-prior
+    own_hyper: ClassVar[Hyper | None] = None
     smoothness: ClassVar[str | float] = 0.0
     reestimate: ClassVar[bool] = False
     priors: ClassVar[tuple[str, ...]] = ("horseshoe",)

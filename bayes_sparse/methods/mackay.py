@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bayes_sparse.common.checks import check_search
-from bayes_sparse.common.types import FloatArray, Report
+from bayes_sparse.common.types import FloatArray, Hyper, Report
 from bayes_sparse.inference.evidence.ascent import iterate, noise_scale
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.classes import AnyProblem, Link
@@ -49,6 +49,7 @@ class MacKay:
     approximation: str = "auto"
 
     needs_flat_hyper: ClassVar[bool] = False
+    own_hyper: ClassVar[Hyper | None] = None
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "evidence"
     link: ClassVar[Link] = "softmax"

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from bayes_sparse.common.checks import check_search
-from bayes_sparse.common.types import Report
+from bayes_sparse.common.types import Hyper, Report
 from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.methods.em import EM
@@ -53,6 +53,7 @@ class OneVsRest:
     approximation: str = "auto"
 
     needs_flat_hyper: ClassVar[bool] = False
+    own_hyper: ClassVar[Hyper | None] = None
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "evidence"
     link: ClassVar[Link] = "one_vs_rest"

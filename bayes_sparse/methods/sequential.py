@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayes_sparse.common.checks import check_search
-from bayes_sparse.common.types import FloatArray, Report
+from bayes_sparse.common.types import FloatArray, Hyper, Report
 from bayes_sparse.inference.evidence.ascent import Ascent, delete_phantoms, without
 from bayes_sparse.inference.evidence.exchanges import addition_gain, exchanges, largest
 from bayes_sparse.inference.evidence.groups import alone, put_gains, term_worth
@@ -85,6 +85,7 @@ class Sequential:
     approximation: str = "auto"
 
     needs_flat_hyper: ClassVar[bool] = True  # with a proper Gamma prior no precision is infinite: nothing to delete
+    own_hyper: ClassVar[Hyper | None] = None
     priors: ClassVar[tuple[str, ...]] = ("gaussian",)
     family: ClassVar[str] = "evidence"
     link: ClassVar[Link] = "softmax"

@@ -16,6 +16,7 @@ from bayes_sparse.common.types import FloatArray, IntArray
 __all__ = ["Dual", "Primal", "Woodbury", "by_rows", "cholesky", "weighted_gram"]
 
 _BLOCK = 2**17  # numbers of a block of rows: a megabyte
+_FAINT = 1e-6  # of what the prior leaves open along a predictor: where its observation tells less, digits are lost
 _MANY = 20  # columns from which half of a product costs less than the square roots it takes
 
 
@@ -200,8 +201,12 @@ class Dual:
 
     def whitened(self, columns: FloatArray) -> FloatArray:
         """``T columns`` with ``T'T = (B^-1 + Phi A^-1 Phi')^-1``."""
-        T, _ = lapack.dtrtrs(self._L, np.diag(self._root), lower=1)
-        return np.asarray(T @ columns)
+        return np.asarray((self._inverse * self._root) @ columns)
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        inverse, _ = lapack.dtrtri(self._L, lower=1)
+        return np.asarray(inverse)
 
     def regression(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights ``Sigma half' t`` and what they leave of t, ``half`` the columns times the roots of b.
@@ -239,9 +244,16 @@ class Dual:
 
     @property
     def leverages(self) -> FloatArray:
-        """Diagonal of ``Phi Sigma Phi'``: the variance of each predictor."""
-        V = self.whitened(self._gram)
-        return np.asarray(self._gram.diagonal() - np.einsum("ij,ij->j", V, V))
+        """Diagonal of ``Phi Sigma Phi'``: the variance of each predictor.
+
+        By ``Phi Sigma Phi' = B^-1/2 (1 - C^-1) B^-1/2``, C of which L is the factor, but where that loses digits.
+        """
+        seen = 1 - np.einsum("ij,ij->j", self._inverse, self._inverse)
+        faint = np.flatnonzero(seen < _FAINT)
+        out = seen / np.maximum(self._root, 1e-150) ** 2
+        V = self.whitened(self._gram[:, faint])
+        out[faint] = self._gram.diagonal()[faint] - np.einsum("ij,ij->j", V, V)
+        return np.asarray(out)
 
     @property
     def factor(self) -> FloatArray:

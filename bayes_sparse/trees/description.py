@@ -26,11 +26,14 @@ class Drawn:
         Nuisance parameters.
     log_q : array (S,)
         Log density of the approximation.
+    precision : array (S, dim), optional
+        Prior precisions of the coordinates, where they have a posterior.
     """
 
     x: FloatArray
     theta: FloatArray
     log_q: FloatArray
+    precision: FloatArray | None = None
 
 
 class Description(Protocol):

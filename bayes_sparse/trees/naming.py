@@ -55,6 +55,7 @@ def named_draws(
     """Draws of the weights (S, k) of the columns ``index`` and of the nuisance parameters (S, t).
 
     Of a user's own model all variables; what follows from the ``precision`` of its sparse columns, where it has any.
+    Draws of precisions (S, M) are told of a named model too.
     """
     if labelled.users is not None and fits_in_full(labelled, len(w)):
         full = np.zeros((len(w), len(labelled.prior_mean)))
@@ -66,6 +67,10 @@ def named_draws(
     for block in (*labelled.sparse, *labelled.fixed):
         put(variables, coords, block, reported, index)
     put_nuisance(variables, labelled, theta, shape)
+    if labelled.users is None and precision is not None and precision.ndim == 2:
+        own = precision if labelled.scale is None else precision * labelled.scale**2
+        variables["alpha"] = (("chain", "draw", "basis"), own.reshape(*shape, -1))
+        coords["basis"] = np.array(labelled.names)
     return xr.Dataset(variables, coords=coords)
 
 

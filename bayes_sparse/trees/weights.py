@@ -11,8 +11,10 @@ import xarray as xr
 from scipy.sparse import eye_array
 
 from bayes_sparse.common.types import FloatArray, Variables
+from bayes_sparse.inference.approximations import approximate
 from bayes_sparse.inference.claims import Claims
 from bayes_sparse.inference.evidence.claims import claims
+from bayes_sparse.inference.evidence.factors import Factors
 from bayes_sparse.inference.evidence.nearby import Nearby, nearby
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.gaussian import Dual, Primal
@@ -79,11 +81,15 @@ class WeightsDescription:
     def _claims(self) -> Claims:
         """Which row a kernel sits on is no statement about the world, so kernels have no rivals.
 
-        Neither have the weights of a horseshoe, all of which are kept.
+        Neither have the weights of a horseshoe or of a variational posterior, all of which are kept.
         """
-        labelled, state, selects = self.labelled, self._state, not self.searched.objective.tau0
-        rivals = selects and not labelled.interchangeable
-        return claims(labelled.searched, self.fitted, state, self.selected, self.searched, rivals=rivals)
+        labelled, state = self.labelled, self._state
+        selects = not self.searched.objective.tau0 and self.outcome.factors is None
+        rivals, fitted = selects and not labelled.interchangeable, self.fitted
+        if fitted.name == "variational":  # its bound curves more than the likelihood: z-scores would be too large
+            fitted = approximate(labelled.searched, fitted.objective, "laplace")
+            state = fitted.at(state.index, state.alpha, state.theta)
+        return claims(labelled.searched, fitted, state, self.selected, self.searched, rivals=rivals)
 
     def moments(self) -> Variables:
         """Of the active weights, in the user's units."""
@@ -118,6 +124,8 @@ class WeightsDescription:
             **groups_named(labelled),
             "history": (("iteration",), np.asarray(self.outcome.history)),
         }
+        if self.outcome.factors is not None:
+            variables |= _of_factors(self.outcome.factors, M)
         put_fixed(variables, labelled, mean, sd, index, state.theta)
         if labelled.hyper_points is not None:
             points = labelled.hyper_points(precision)
@@ -155,7 +163,7 @@ class WeightsDescription:
         }
 
     def draw(self, count: int, rng: np.random.Generator) -> Drawn:
-        """Nuisance parameters are drawn from the normal that the objective's curvature suggests.
+        """Nuisance parameters are drawn from the normal that the objective's curvature suggests, or from their factor.
 
         Weights follow those that are drawn together with others; their log density is that of the draws before.
         """
@@ -163,12 +171,16 @@ class WeightsDescription:
         z = rng.standard_normal((count, k))
         x = state.mean + (state.posterior.spread(z) if isinstance(state.posterior, Dual) else z @ self.factor.T)
         log_q = -0.5 * (np.sum(z**2, axis=1) + k * np.log(2 * np.pi) - state.posterior.log_determinant)
+        factors = self.outcome.factors
+        precision = None if factors is None else factors.precisions(state.alpha, state.groups, count, rng)
         if not m:
-            return Drawn(x, np.empty((count, 0)), log_q)
+            return Drawn(x, np.empty((count, 0)), log_q, precision)
         low, high = self.labelled.searched.theta_bounds.T
+        if factors is not None and not np.isnan(factors.noise_shape):
+            return Drawn(x, np.clip(factors.log_sigma(state.theta, count, rng), low, high), log_q, precision)
         away = rng.standard_normal((count, m)) @ self._nuisance.factor.T
         theta = np.clip(state.theta + away, low, high)  # where the data say little, a normal goes far beyond reason
-        return Drawn(x + self._followed(theta), theta, log_q)
+        return Drawn(x + self._followed(theta), theta, log_q, precision)
 
     @cached_property
     def _nuisance(self) -> Nearby:
@@ -225,9 +237,13 @@ class WeightsDescription:
         index = self._state.index
         return self.labelled.in_users_units(x, index) + self.labelled.prior_mean[index]
 
-    def named(self, x: FloatArray, theta: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
-        """Draws under the user's names."""
+    def named(
+        self, x: FloatArray, theta: FloatArray, shape: tuple[int, int], drawn: FloatArray | None = None
+    ) -> xr.Dataset:
+        """Draws under the user's names; of the precisions too, where they have a posterior."""
         index, M = self._state.index, self.labelled.M
+        if drawn is not None:  # then all columns are there, in their order
+            return named_draws(self.labelled, index, x, theta, shape, drawn[:, :M])
         precision = spread(self._state.alpha[index < M], index[index < M], M, np.inf)
         return named_draws(self.labelled, index, x, theta, shape, precision)
 
@@ -247,6 +263,12 @@ def factor_of(state: State) -> FloatArray:
     covariance = state.posterior.solve(np.eye(len(state.index)))
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _of_factors(factors: Factors, M: int) -> Variables:
+    """The bound, and the shapes of Gamma factors, whose means are told already."""
+    told: Variables = {"bound": ((), factors.bound), "alpha_shape": (("basis",), factors.shape[:M])}
+    return told if np.isnan(factors.noise_shape) else {**told, "noise_shape": ((), factors.noise_shape)}
 
 
 def _variances(moments: Variables, k: int) -> FloatArray:

@@ -200,9 +200,12 @@ def _drawn(description: Description, shape: tuple[int, int], rng: np.random.Gene
     """Independent draws, the log densities at them, and the log-likelihood of each observation if it can be stored."""
     labelled, count = description.labelled, shape[0] * shape[1]
     drawn = description.draw(count, rng)
-    groups = {"posterior": description.named(drawn.x, drawn.theta, shape)}
-    if labelled.users is not None and isinstance(description, WeightsDescription):
-        groups |= _coordinates(description, drawn, shape)
+    if isinstance(description, WeightsDescription):
+        groups = {"posterior": description.named(drawn.x, drawn.theta, shape, drawn.precision)}
+        if labelled.users is not None:
+            groups |= _coordinates(description, drawn, shape)
+    else:
+        groups = {"posterior": description.named(drawn.x, drawn.theta, shape)}
     stats = {"log_q": drawn.log_q}
     n = labelled.y.size
     if quick_enough(count * n):

@@ -48,7 +48,8 @@ FILES = {
         limits="self.max_iterations, self.tolerance",
         settings=SEARCH
         + 'smoothness: str | float = "auto"\n        reestimate: bool = True\n        approximation: str = "auto"',
-        more='needs_flat_hyper: ClassVar[bool] = False\n        link: ClassVar[str] = "softmax"',
+        more="needs_flat_hyper: ClassVar[bool] = False\n        own_hyper: ClassVar[None] = None\n        "
+        'link: ClassVar[str] = "softmax"',
     ),
     "methods: one_step": METHOD.format(
         of="REVM",

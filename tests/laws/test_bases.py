@@ -41,7 +41,8 @@ def data(seed, n=30, p=3):
 
 
 def fit(X, y, basis, method="sequential", **options):
-    options = {"draws": 0, "smoothness": 2.0, **options}
+    priced = {} if method == "variational" else {"smoothness": 2.0}
+    options = {"draws": 0, **priced, **options}
     return bs.fit("ard_gaussian", (X, y), basis=basis, method=method, likelihood="normal", **options)
 
 

@@ -39,6 +39,7 @@ LIKELIHOODS = [
 ]
 LIMITS = {
     "global_local": {"tolerance": 1e-12},
+    "variational": {"tolerance": 1e-12},
     "cv": {"points": 5, "folds": 3},
     "coordinate_descent": {"max_iterations": 2000},
 }
@@ -52,6 +53,8 @@ def able(model, method, likelihood):
         # Of heavy tails its objective has tops far apart, and a rounding error decides which one a climb ends in.
         own = (model, method) == ("horseshoe", "global_local")
         return own and likelihood not in ("categorical", "student_t")
+    if method == "variational" and (several or likelihood == "student_t"):
+        return False  # one log-concave predictor an observation
     if method == "one_vs_rest" or model == "student_multinomial":
         return several and (method, model) != ("one_vs_rest", "ard_gaussian")
     if model == "jeffreys_laplace":

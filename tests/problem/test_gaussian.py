@@ -1,5 +1,6 @@
 """Both forms of the Gaussian posterior against numpy's inverse and against each other."""
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -165,3 +166,15 @@ def test_the_jitter_grows_with_the_deficit_and_no_further(deficit):
 def test_what_is_not_positive_definite_is_refused(P):
     with pytest.raises(np.linalg.LinAlgError, match="posterior precision"):
         cholesky(P)
+
+
+def test_the_variance_of_predictors_whatever_their_observations_tell():
+    """Curvatures over eighteen orders of magnitude and none at all, against fifty digits."""
+    rng = np.random.default_rng(2)
+    Phi, b, alpha = rng.standard_normal((12, 15)), 10 ** rng.uniform(-14, 4, 12), 10 ** rng.uniform(-3, 5, 15)
+    b[:2] = 0.0
+    with mpmath.workdps(50):
+        columns = mpmath.matrix(Phi.tolist())
+        Sigma = (columns.T * mpmath.diag(b.tolist()) * columns + mpmath.diag(alpha.tolist())) ** -1
+        exact = np.array((columns * Sigma * columns.T).tolist(), dtype=float).diagonal()
+    assert_allclose(Dual(Phi, b, alpha).leverages, exact, rtol=1e-8)

@@ -100,6 +100,11 @@ class EvidenceFamily:
             raise ValueError(
                 f"hyper={hyper} drives every precision to infinity; give b > 0 too, or hyper=None for a flat one."
             )
+        if not (a and b) and _own(method).own_hyper is not None:
+            raise ValueError(
+                f"The method {registry.name_of(method)!r} needs a proper hyper-prior: give a > 0 and b > 0, or leave "
+                f"out hyper={hyper} for {_own(method).own_hyper}."
+            )
         if b > 0 and _own(method).needs_flat_hyper:
             raise ValueError(needs_flat(method, hyper, "use method='mackay' or 'em'"))
 
@@ -165,6 +170,7 @@ class EvidenceFamily:
             "smoothness": end.objective.smoothness,
             "reestimated": int(end.reestimated),
             "degrees_of_freedom": end.used,
+            **_variational(task, end),
         }
 
     def fitted(self, task: Task, end: Maximised) -> Fitted:
@@ -187,7 +193,10 @@ class EvidenceFamily:
 
     def rating(self, task: Task) -> Rating:
         """The terms its user would get, as selected, at one price for all widths."""
-        state = self.run(task, lambda *_: None).selected
+        end = self.run(task, lambda *_: None)
+        state = end.selected
+        if end.outcome.factors is not None:  # widths have as many kernels: their bounds can be compared
+            return Rating(state.log_evidence, end.outcome.factors.bound)
         log_evidence, used = state.log_evidence, _used(state)
         smoothness = _own(task.method).smoothness
         return Rating(log_evidence, log_evidence - prices(smoothness, task.labelled, flat=True)[-1] * used)
@@ -220,8 +229,13 @@ class EvidenceFamily:
         return start_at(begin, values, places, state.mean * unit, factor, determined)
 
     def before_nuts(self, task: Task) -> Task:
-        """Without a price, which the declaration has not either, and no closer than a start need be."""
+        """Without a price, which the declaration has not either, and no closer than a start need be.
+
+        A method with factors for the precisions has none for a slab, and starts without.
+        """
         task = unpriced(task)
+        if _own(task.method).own_hyper is not None:
+            task = replace(task, slab=None)
         if not any(field.name == "tolerance" for field in fields(task.method)):
             return task
         tolerance = max(vars(task.method)["tolerance"], _NEAR)
@@ -276,6 +290,15 @@ def _objectives(task: Task) -> list[Objective]:
         Objective(c, a, b, log_prior, task.floor, task.labelled.tau0, inverse)
         for c in prices(method.smoothness, task.labelled, flat=not (a or b))
     ]
+
+
+def _variational(task: Task, end: Maximised) -> dict[str, Any]:
+    """What the numbers of a variational posterior are, and the prior of its noise."""
+    factors = end.outcome.factors
+    if factors is None:
+        return {}
+    known = {"variational": "bound is a lower bound of log p(y), alpha the means of the Gamma factors of precisions"}
+    return known if np.isnan(factors.noise_shape) else {**known, "noise_hyper": list(vars(task.method)["noise_hyper"])}
 
 
 def _global_scale(task: Task, end: Maximised) -> dict[str, float]:

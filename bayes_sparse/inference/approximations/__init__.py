@@ -12,7 +12,12 @@ __all__ = ["Exact", "LaplaceApproximation", "approximate"]
 
 
 def approximate(problem: AnyProblem, objective: Objective, name: str = "auto") -> Approximation:
-    """The approximation of that name; ``"auto"`` is the exact form where there is one, Laplace's method elsewhere."""
-    chosen = ("exact" if problem.normal else "laplace") if name == "auto" else name
+    """The approximation of that name; ``"auto"`` is the exact form where there is one, Laplace's method elsewhere.
+
+    A variational bound of a normal likelihood is exact.
+    """
+    chosen = "laplace" if name == "auto" else name
+    if problem.normal and name in ("auto", "variational"):
+        chosen = "exact"
     made: Approximation = registry.lookup(__name__, chosen, "approximation")(problem, objective)
     return made

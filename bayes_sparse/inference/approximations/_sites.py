@@ -9,6 +9,7 @@ change with them to first order, so its gradient in a hyper-parameter is the exp
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -66,17 +67,23 @@ class SiteApproximation(PointwiseApproximation):
         if not isinstance(problem, Problem):
             raise ValueError(
                 f"approximation={self.name!r} needs one predictor per observation; several classes or predictors take "
-                "approximation='laplace', or method='one_vs_rest'."
+                "approximation='laplace', with a method such as 'mackay' or 'one_vs_rest'."
             )
         super().__init__(problem, objective)
-        self._one = problem
+        self._one, self._enough = problem, _CHANGE
         self._laplace = LaplaceApproximation(problem, objective)
         row = _first_convex(problem)
         if row is not None:
             raise ValueError(
                 f"approximation={self.name!r} needs a log-concave likelihood, and that of row {row} curves upwards "
-                "somewhere; take approximation='laplace'."
+                "somewhere; take approximation='laplace', with a method such as 'mackay'."
             )
+
+    def roughly(self, change: float) -> SiteApproximation:
+        """The same with sites matched to so much alone, for a search that is far from its end."""
+        other = copy(self)
+        other._enough = change
+        return other
 
     @abstractmethod
     def matched(self, marginals: Marginals, theta: FloatArray) -> Matched:
@@ -140,7 +147,7 @@ class SiteApproximation(PointwiseApproximation):
                 continue
             if change < best:
                 best, found = change, (w, posterior, marginals, new)
-            if change < _CHANGE and self.accurate(marginals, theta):
+            if change < self._enough and self.accurate(marginals, theta):
                 break
             if mixing is None:
                 mixing = Mixing(np.array([marginals.variance, np.sqrt(marginals.variance)]))

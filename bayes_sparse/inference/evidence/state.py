@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.inference.evidence.factors import Factors
 from bayes_sparse.problem.gaussian import Dual, Primal, Woodbury
 from bayes_sparse.problem.groups import sums
 
@@ -363,9 +364,12 @@ class Outcome:
         False when the iteration limit stopped it.
     iterations : int
         How many there were, including those of a preliminary search that the history leaves out.
+    factors : Factors, optional
+        Of a variational posterior, whose precisions and noise have distributions of their own.
     """
 
     state: State
     history: list[float]
     converged: bool
     iterations: int
+    factors: Factors | None = None

