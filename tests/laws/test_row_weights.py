@@ -53,7 +53,7 @@ def able(model, method, likelihood):
         # Of heavy tails its objective has tops far apart, and a rounding error decides which one a climb ends in.
         own = (model, method) == ("horseshoe", "global_local")
         return own and likelihood not in ("categorical", "student_t")
-    if method == "variational" and (several or likelihood == "student_t"):
+    if method == "variational" and (several or likelihood in ("student_t", "beta")):
         return False  # one log-concave predictor an observation
     if method == "one_vs_rest" or model == "student_multinomial":
         return several and (method, model) != ("one_vs_rest", "ard_gaussian")

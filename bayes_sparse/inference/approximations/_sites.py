@@ -147,8 +147,11 @@ class SiteApproximation(PointwiseApproximation):
                 continue
             if change < best:
                 best, found = change, (w, posterior, marginals, new)
-            if change < self._enough and self.accurate(marginals, theta):
-                break
+            if change < self._enough:
+                if self.accurate(marginals, theta):
+                    break
+                mixing, found, best = None, None, np.inf  # what follows is another map: it has not been anywhere yet
+                continue
             if mixing is None:
                 mixing = Mixing(np.array([marginals.variance, np.sqrt(marginals.variance)]))
             sites = mixing.next(sites, np.array([new.precision, new.slope + new.precision * marginals.mean]))

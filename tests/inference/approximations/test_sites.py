@@ -79,8 +79,8 @@ def test_expectation_propagation_of_one_observation_is_exact(name, seed, log_alp
     alpha = np.exp([log_alpha])
     state = approximate(problem, Objective(), "ep").at(np.arange(1), alpha, problem.theta)
     log_evidence, mean, covariance = by_quadrature(problem, alpha)
-    # A skewed tail may reach beyond the nodes; the sites stop changing at 1e-5 of a sd.
-    assert_allclose(state.log_evidence, log_evidence, atol=1e-5)
+    # Nodes may leave 1e-7 nats; the sites stop changing at 1e-5 of a sd.
+    assert_allclose(state.log_evidence, log_evidence, atol=1e-6)
     assert_allclose(state.mean, mean, atol=1e-4 * np.sqrt(covariance[0, 0]))
     assert_allclose(state.variance, covariance.diagonal(), rtol=1e-4)
 
