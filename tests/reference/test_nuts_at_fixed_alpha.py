@@ -14,10 +14,10 @@ from bayes_sparse.inputs.prepare import prepare
 COMPILING = {"compile_kwargs": {"mode": "CVM"}} if shutil.which("g++") else {}
 
 
-def sampled(data, evidence, likelihood, basis):
+def sampled(data, evidence, likelihood, basis, **model):
     """NUTS of the declaration with the precisions, and the noise if there is any, held at the evidence fit's values."""
     prepared = prepare(data, None, likelihood, basis, None, None, None)
-    model = bs.models.ARDGaussian().declare(prepared, (1.0, 1.0), centred=True)
+    model = bs.models.ARDGaussian(**model).declare(prepared, (1.0, 1.0), centred=True)
     held = {"alpha": evidence["alpha"].to_numpy()}
     if "sigma" in evidence:
         held["sigma"] = float(evidence["sigma"])
@@ -83,7 +83,7 @@ def test_expectation_propagation_with_few_data():
     asked = {"basis": basis, "smoothness": 0, "draws": 0, "slab": None}
     evidence = bs.fit("ard_gaussian", (X, y), approximation="ep", **asked)["evidence"]
     assert bool(evidence["kept"].all())
-    posterior = sampled((X, y), evidence, "bernoulli", basis)
+    posterior = sampled((X, y), evidence, "bernoulli", basis, slab=None)
     laplace = bs.log_evidence_op((X, y), basis=basis).state(np.log(evidence["alpha"].to_numpy()), np.empty(0))
     gap = (posterior["w"].mean(("chain", "draw")).to_numpy() - laplace.mean[:2]) / posterior["w"].std(("chain", "draw"))
     assert np.abs(gap).max() > 0.3
