@@ -21,6 +21,7 @@ from bayes_sparse.inputs.frames import (
     one_float_block,
     refuse_masked,
     side_by_side,
+    values_of,
 )
 from bayes_sparse.problem.sparse_design import Features
 
@@ -191,7 +192,7 @@ def _from_pair(X: Any, y: Any, target: str | None) -> Table:
         raise ValueError("The target must be a dense vector, not a sparse matrix: y.toarray().ravel() makes it one.")
     refuse_masked(y, "The target")
     y = in_the_order_of(X, y)
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    values = values_of(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     name = getattr(y, "name", None)
@@ -305,7 +306,7 @@ def is_by_class(X: Any) -> bool:
 
 def class_tables(X: Any, y: Any, target: str | None) -> list[Table]:
     """One table a class, in the order of the sorted labels, with the same rows and target."""
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    values = values_of(y)
     if values.dtype.kind == "f" and np.any(values != np.floor(values)):
         raise ValueError(
             "X must be a table of rows and columns, not an array of 3 dimensions or a dict: only classes have features "

@@ -17,6 +17,7 @@ from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs.frames import values_of
 from bayes_sparse.inputs.table import class_features_of, features_of, in_words, plain_labels
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.folds import balanced_folds
@@ -126,7 +127,7 @@ def _expanded(X: Any, basis: bases.Basis) -> FloatArray:
 
 def codes_of(tree: xr.DataTree, y: Any, n: int) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Class of each row as a number, and the labels, which must be those of the fit."""
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    values = values_of(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.shape != (n,):

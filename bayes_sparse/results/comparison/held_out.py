@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from bayes_sparse.common.progress import quiet
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.basis import check_dense
-from bayes_sparse.inputs.frames import frame_parts, is_frame
+from bayes_sparse.inputs.frames import frame_parts, is_frame, values_of
 from bayes_sparse.inputs.table import features_of, in_words, plain_labels
 from bayes_sparse.problem.quadrature import log_average
 from bayes_sparse.results.predict.new_rows import columns_at, drawn_weights
@@ -47,7 +47,7 @@ def held_out_rows(data: Any, target: str | None) -> HeldOut:
         return HeldOut(data, np.asarray(parts[str(target)]))
     if not isinstance(data, tuple) or len(data) != 2:
         raise TypeError("Held-out `data` are (X, y), or a DataFrame or Dataset with target=....")
-    y = data[1].to_numpy() if hasattr(data[1], "to_numpy") else np.asarray(data[1])
+    y = values_of(data[1])
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1 or not len(y) or bool(pd.isna(y).any()):
         raise ValueError(f"Held-out targets must be one value a row and none missing, got the shape {y.shape}.")
