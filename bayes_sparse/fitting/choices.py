@@ -238,7 +238,19 @@ def _with_settings(model: Model, method: Method, given: dict[str, Any]) -> tuple
     return (replace(model, **given) if given else model), (replace(method, **mine) if mine else method)
 
 
-_OF_FIT = ("method", "target", "likelihood", "basis", "keep", "weights", "offset", "draws", "chains", "random_seed")
+_OF_FIT = (
+    "method",
+    "target",
+    "likelihood",
+    "basis",
+    "keep",
+    "weights",
+    "offset",
+    "missing",
+    "draws",
+    "chains",
+    "random_seed",
+)
 
 
 def _settings_of(choice: Model | Method) -> set[str]:

@@ -71,8 +71,8 @@ def _part(series: nw.Series[Any]) -> Any:
     return series.to_numpy()
 
 
-def array_parts(X: Any) -> tuple[Features, list[str] | None, NDArray[Any], str]:
-    """Matrix, column names if it has any, row labels and dim of an array-like."""
+def array_parts(X: Any) -> tuple[Features | list[Any], list[str] | None, NDArray[Any], str]:
+    """Matrix (or columns, where not all are numbers), names if it has any, row labels and dim of an array-like."""
     if issparse(X):
         by_columns = as_csc(X)
         return by_columns, None, np.arange(by_columns.shape[0]), "obs"
@@ -89,10 +89,10 @@ def array_parts(X: Any) -> tuple[Features, list[str] | None, NDArray[Any], str]:
         matrix = matrix[:, None]
     if matrix.ndim != 2:
         raise ValueError(f"X must be a table of rows and columns, got an array of {matrix.ndim} dimensions.")
+    rows = np.arange(len(matrix)) if rows is None else rows
     if matrix.dtype.kind not in "fiub":
-        columns = names or [f"x{j}" for j in range(matrix.shape[1])]
-        matrix = _matrix([matrix[:, j] for j in range(matrix.shape[1])], columns)
-    return matrix, names, np.arange(len(matrix)) if rows is None else rows, dim
+        return [matrix[:, j] for j in range(matrix.shape[1])], names, rows, dim
+    return matrix, names, rows, dim
 
 
 def refuse_masked(values: Any, what: str) -> None:
@@ -194,7 +194,6 @@ def _matrix(parts: list[NDArray[Any]], columns: list[str]) -> FloatArray:
         except (TypeError, ValueError):
             seen = next((repr(v) for v in part.tolist() if not isinstance(v, int | float)), repr(part[0]))
             raise ValueError(
-                f"Column {name!r} is not numeric (it holds {seen}, for one); turn it into numbers first, with "
-                "pandas.get_dummies for categories."
+                f"Column {name!r} is not numeric (it holds {seen}, for one); turn it into numbers first."
             ) from None
     return out

@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 from bayes_sparse.common.checks import positive
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs.encoding import Encoding
 from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, compiled
 from bayes_sparse.inputs.model import Centred, slab_precision
 from bayes_sparse.inputs.prepare import Prepared
@@ -73,6 +74,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
             "likelihood": {"name": data.likelihood.name, **asdict(data.likelihood)},
             "basis": bases.settings(data.basis),
             "columns": data.table.columns if data.own is None else data.own,
+            **_encodings(data),
         },
         shift=_full(data, data.shift),
         scale=_full(data, data.scale),
@@ -82,6 +84,14 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         scale_free=data.likelihood.scale_free,
         check=lambda eta, theta, used: data.likelihood.check(data.y, eta, used, *np.exp(theta)),
     )
+
+
+def _encodings(data: Prepared) -> dict[str, Any]:
+    """How the columns handed in became these, one for all or one a class; nothing where they are the same."""
+    columns = [data.table.columns] if data.own is None else data.own
+    if all(how == Encoding(own) for how, own in zip(data.encodings, columns, strict=True)):
+        return {}
+    return {"encodings": [asdict(how) for how in data.encodings]}
 
 
 def standardised(data: Prepared) -> FloatArray:

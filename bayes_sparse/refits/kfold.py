@@ -71,7 +71,8 @@ def kfold(
     Selection, hyper-parameters and a kernel's width are found in every fold, by the rows that are fitted. A row is
     scored by its log density, averaged over the posterior of that fit: exactly for evidence methods, by quadrature over
     the predictor (nuisance parameters at their estimates); over draws for several classes and for NUTS. A row of weight
-    w counts w times. Columns that are constant in the rows fitted are left out there. Rows that are in no part to be
+    w counts w times. Columns that are constant in the rows fitted, such as a level that none of them has, are left out
+    there. Rows that are in no part to be
     scored are not in the answer. The effective number of parameters is how much better a fit of all rows scores them.
 
     Examples
@@ -84,8 +85,8 @@ def kfold(
     """
     if isinstance(choose_model(model), Declared):
         return _own(model, data, folds, groups, random_seed, progressbar, fit_arguments)
-    given = [fit_arguments.pop(name, None) for name in ("target", "weights", "offset")]
-    rows = read_rows(data, *given)
+    given = {name: fit_arguments.pop(name, None) for name in ("target", "weights", "offset")}
+    rows = read_rows(data, **given, missing=fit_arguments.pop("missing", "refuse"))
     labelled = data[0] if isinstance(data, tuple) else data
     folds, groups = in_the_order_of(labelled, folds, "`folds`"), in_the_order_of(labelled, groups, "`groups`")
     split = folds_of(folds, rows, groups, random_seed)

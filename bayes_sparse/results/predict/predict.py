@@ -17,7 +17,9 @@ from scipy.sparse import issparse
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.inputs.basis import check_dense
-from bayes_sparse.inputs.table import features_of, vector_of
+from bayes_sparse.inputs.encoding import Missing, Unseen
+from bayes_sparse.inputs.new_rows import features_of
+from bayes_sparse.inputs.table import vector_of
 from bayes_sparse.problem.quadrature import average_in_blocks
 from bayes_sparse.results.predict.augment import augmentation
 from bayes_sparse.results.predict.far import with_far
@@ -38,6 +40,8 @@ def predict(
     *,
     model: pm.Model | BambiModel | None = None,
     offset: Any = None,
+    missing: Missing | None = None,
+    unseen: Unseen = "refuse",
     augment: bool = False,
     random_seed: int = 0,
 ) -> xr.Dataset:
@@ -48,13 +52,18 @@ def predict(
     tree : xarray.DataTree
         From `bayes_sparse.fit`, also one read back with `xarray.open_datatree`.
     X : array, sparse matrix, DataFrame, Dataset or dict
-        New rows with the columns of the fit, dense or sparse as you like; by class where the fit's features were. For a
-        `pm.Model` of your own: new values for
-        its `pm.Data` by name, or None for the rows it holds.
+        New rows with the columns of the fit, dense or sparse as you like, one row by itself as a vector; by class where
+        the fit's features were. A frame may lack columns that the fit has pruned. For a `pm.Model` of your own: new
+        values for its `pm.Data` by name, or None for the rows it holds.
     model : pymc.Model or bambi.Model, optional
         Your own model, when the tree came from one.
     offset : array, optional
         Known part of the predictor for the new rows.
+    missing : "refuse", "drop" or "mean", optional
+        What to do with missing values, as in `fit`; None for what the fit did. Rows left out are not in the answer.
+    unseen : "refuse" or "ignore"
+        What to do with levels of a category that the fit has not seen: refuse them, or let the column's average over
+        the rows fitted stand in.
     augment : bool
         For a regression with an rbf basis: add one basis function on each new row, so that the sd grows away from the
         data instead of shrinking (Rasmussen & Quinonero-Candela 2005).
@@ -70,6 +79,7 @@ def predict(
         what they predict far away is an extrapolation, whose sd grows with it.
     """
     fit = stored(tree, "predict")
+    how: dict[str, Any] = {"missing": missing, "unseen": unseen}
     if fit.declared:
         return predict_declared(fit, model, X, offset, random_seed)
     if X is None:
@@ -77,9 +87,10 @@ def predict(
     if fit.likelihood.targets == "classes":
         if offset is not None:
             raise ValueError("With several classes there is no `offset`: leave it out.")
-        return predict_classes(fit, X)
-    features, rows, dim = features_of(X, fit.columns)
-    shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
+        return predict_classes(fit, X, how)
+    new = features_of(X, fit.columns, fit.encodings[0], needed=fit.needed[0], **how)
+    features, rows, dim = new.X, new.rows, new.dim
+    shift = np.zeros(len(rows)) if offset is None else vector_of(offset, new.given, "offset")[new.places]
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
     if augment and was_sampled(tree):
         raise ValueError("augment=True mends an evidence fit; NUTS draws are predicted from as they are: leave it out.")
