@@ -247,6 +247,7 @@ _OF_FIT = (
     "weights",
     "offset",
     "missing",
+    "formula",
     "draws",
     "chains",
     "random_seed",

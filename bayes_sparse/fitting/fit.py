@@ -52,6 +52,7 @@ def fit(
     weights: Any = None,
     offset: Any = None,
     missing: Missing = "refuse",
+    formula: str | None = None,
     draws: int = 1000,
     chains: int = 4,
     random_seed: int | None = None,
@@ -97,6 +98,9 @@ def fit(
     missing : "refuse", "drop" or "mean"
         What to do with missing values: refuse them, naming columns and counts; leave out the rows that have any; or put
         the column's mean in their place, with a column beside it that says where (of categories: a level of its own).
+    formula : str, optional
+        Target and columns of a frame in one, ``"y ~ a*b + poly(x, 3) + C(site)"``, read by formulaic; without its
+        intercept (``"y ~ a - 1"``) there is no bias.
     draws, chains : int
         Posterior draws a chain; ``draws=0`` skips them for evidence methods.
     random_seed : int, optional
@@ -133,7 +137,7 @@ def fit(
         raise ValueError("A Bambi model holds its data: leave out `data`.")
     chosen, chosen_method = choose(model, method, likelihood, settings)
     likelihood = choose_likelihood(chosen, likelihood, chosen_method)
-    handed = Handed(data, target, likelihood, basis, keep, weights, offset, missing)
+    handed = Handed(data, target, likelihood, basis, keep, weights, offset, missing, formula)
     if isinstance(chosen_method, NUTS):
         sampling = chosen_method(draws=draws, chains=chains, random_seed=random_seed, progressbar=progressbar)
         tree = _sampled(chosen, chosen_method, handed, sampling)

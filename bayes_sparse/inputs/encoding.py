@@ -5,7 +5,7 @@ An `Encoding` is found while a fit reads its data, and stored as JSON, so that n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from scipy.sparse import hstack, issparse
 
 from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
 from bayes_sparse.inputs.categories import category_of, check_levels, label_of
+from bayes_sparse.inputs.formula import evaluated
 from bayes_sparse.inputs.frames import side_by_side
 from bayes_sparse.problem.sparse_design import Features, as_csc
 
@@ -49,6 +50,8 @@ class Encoding:
         Of each column of categories that lost a level to the bias: which.
     means : dict of float
         Of the columns of numbers that may have to be filled in: their means in the rows fitted.
+    formula : dict, optional
+        What makes columns of numbers of several at once, and what it has learnt from the rows fitted.
     """
 
     given: list[str]
@@ -58,10 +61,13 @@ class Encoding:
     constant: list[str] = field(default_factory=list)
     reference: dict[str, str] = field(default_factory=dict)
     means: dict[str, float] = field(default_factory=dict)
+    formula: dict[str, Any] | None = None
 
     @cached_property
     def source(self) -> dict[str, str]:
-        """The column handed in behind each column of numbers, in the order of these."""
+        """The column handed in (of a formula: the term) behind each column of numbers, in the order of these."""
+        if self.formula is not None:
+            return dict(zip(self.formula["columns"], self.formula["terms"], strict=True))
         out = {}
         for name in self.given:
             out.update(dict.fromkeys(self.indicators(name), name) if name in self.levels else {name: name})
@@ -72,10 +78,18 @@ class Encoding:
         levels = self.levels[name]
         return [_indicator(name, level) for level in (levels[1:] if levels == _FALSE_TRUE else levels)]
 
-    @property
-    def plain(self) -> bool:
-        """Whether the columns handed in are columns of numbers as they are."""
-        return not (self.levels or self.marked)
+    def behind(self, columns: Collection[str]) -> set[str]:
+        """Columns handed in that columns of numbers are made of."""
+        owners = {self.owner(name) for name in columns}
+        if self.formula is None:
+            return owners
+        return {name for term, names in self.formula["variables"].items() if term in owners for name in names}
+
+    def stand_in(self, name: str) -> Any:
+        """A value for a column that does not matter."""
+        if self.formula is not None:
+            return self.formula["first"][name]  # the formula has a value there
+        return self.levels[name][0] if name in self.levels else 0.0
 
     def owner(self, column: str) -> str:
         """The column handed in that a column of numbers comes from; its own name where none is known."""
@@ -127,6 +141,11 @@ def found_in(given: Given, names: list[str], missing: Missing) -> Encoding:
 def encoded(given: Given, encoding: Encoding, unseen: Unseen = "refuse") -> Features:
     """The columns of numbers, in the order of the encoding's; not numbers where they are to be filled in."""
     names = encoding.given
+    if encoding.formula is not None:
+        if unseen == "ignore":
+            raise ValueError("What a formula makes of a level that the fit has not seen is not known: unseen='refuse'.")
+        assert isinstance(given, list)
+        return evaluated(encoding.formula, dict(zip(names, given, strict=True)))
     if not isinstance(given, list):
         matrix = given
     elif encoding.levels:

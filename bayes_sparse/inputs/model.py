@@ -64,6 +64,7 @@ class Handed:
     weights: Any = None
     offset: Any = None
     missing: Missing = "refuse"
+    formula: str | None = None
 
 
 @runtime_checkable

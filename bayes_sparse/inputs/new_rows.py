@@ -65,7 +65,7 @@ def features_of(
         matrix, rows, dim, names = X.X, X.rows, X.obs_dim, X.columns
         places, number = np.arange(X.n), X.n
     else:
-        given, rows, dim = _given_again(X, how, _wanted(how, columns, needed))
+        given, rows, dim = _given_again(X, how, how.behind(columns if needed is None else needed))
         places, number = np.arange(len(rows)), len(rows)
         if doing == "drop":
             places = np.flatnonzero(~lost_in(given, how.given)[0])
@@ -92,16 +92,13 @@ def _checked_missing(how: Encoding, missing: Missing | None) -> str:
     return missing
 
 
-def _wanted(how: Encoding, columns: list[str], needed: Collection[str] | None) -> set[str]:
-    """Columns handed in that new rows cannot do without."""
-    return {how.owner(name) for name in (columns if needed is None else needed)}
-
-
 def _given_again(X: Any, how: Encoding, wanted: set[str]) -> tuple[Features | list[Any], NDArray[Any], str]:
     """The columns handed in, in the order of the fit's; zeros for those that may be missing and are."""
     X = _one_row(X, how)
     names = how.given
     if not is_frame(X):
+        if how.formula is not None:
+            raise ValueError(f"A formula names columns: give new rows as a frame, with {in_words(names)}.")
         matrix, found, rows, dim = array_parts(X)
         number = len(matrix) if isinstance(matrix, list) else matrix.shape[1]
         if number != len(names):
@@ -124,8 +121,7 @@ def _given_again(X: Any, how: Encoding, wanted: set[str]) -> tuple[Features | li
             f"New data must have the columns of the fit; missing: {in_words(lacking)} (it has {in_words(parts)})."
         )
     for name in absent:
-        level = how.levels[name][0] if name in how.levels else 0.0
-        parts[name] = np.full(len(rows), level)
+        parts[name] = np.full(len(rows), how.stand_in(name))
     return [parts[name] for name in names], rows, dim
 
 

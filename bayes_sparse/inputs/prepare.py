@@ -13,7 +13,7 @@ from scipy.sparse import hstack
 
 from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
 from bayes_sparse.inputs import likelihoods
-from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size
+from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size, without_bias
 from bayes_sparse.inputs.encoding import Encoding, Missing, lost_in
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.rows import read_rows
@@ -113,15 +113,19 @@ def prepare(
     weights: Any,
     offset: Any,
     missing: Missing = "refuse",
+    formula: str | None = None,
 ) -> Prepared:
     """Read the data, decide the likelihood, expand the basis; that of each class where every class has its own.
 
     Rows of weight zero are left out of everything, and so are, beside a bias, columns that are constant.
     """
-    handed = read_rows(data, target, weights, offset, missing)
+    handed = read_rows(data, target, weights, offset, missing, formula)
     if handed.weights is not None and not handed.weights.all():
         handed = handed.at(np.flatnonzero(handed.weights))
     tables, own = handed.tables, handed.by_class
+    made = tables[0].how.formula
+    if made is not None and not made["intercept"]:
+        basis = without_bias(basis)
     if own:
         if basis.kernel:
             raise ValueError("Features of each class's own take no kernels on the rows: leave out `basis`.")

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.by_class import class_tables, is_by_class
 from bayes_sparse.inputs.encoding import Missing
-from bayes_sparse.inputs.frames import in_the_order_of
+from bayes_sparse.inputs.formula import parse, variables_of
+from bayes_sparse.inputs.frames import in_the_order_of, is_frame
 from bayes_sparse.inputs.table import (
     Table,
     check_missing,
+    formula_table,
     rows_complete,
     table_of,
     take_apart,
@@ -69,11 +72,15 @@ def _part(table: Table, rows: IntArray) -> Table:
     return replace(table, X=as_csc(X) if issparse(X) else X, rows=table.rows[rows], y=table.y[rows])
 
 
-def read_rows(data: Any, target: str | None, weights: Any, offset: Any, missing: Missing = "refuse") -> Rows:
+def read_rows(
+    data: Any, target: str | None, weights: Any, offset: Any, missing: Missing = "refuse", formula: str | None = None
+) -> Rows:
     """Read the data, in whichever form they were given; `Rows` are returned as they are."""
     if isinstance(data, Rows):
         return data
     check_missing(missing)
+    if formula is not None:
+        return _by_formula(data, target, weights, offset, missing, formula)
     if isinstance(data, tuple) and len(data) == 2 and is_by_class(data[0]):
         return _by_class(data, target, weights, offset, missing)
     raw, taken = take_apart(data, target, [name for name in (weights, offset) if isinstance(name, str)])
@@ -95,6 +102,26 @@ def _beside(
             own = taken[values] if isinstance(values, str) else in_the_order_of(labelled, values, f"`{name}`")
             found[name] = vector_of(own, n, name, positive=name == "weights", missing=missing == "drop")
     return found
+
+
+def _by_formula(data: Any, target: str | None, weights: Any, offset: Any, missing: Missing, formula: str) -> Rows:
+    """What a formula makes of the columns that it names, of rows that count."""
+    left, right = parse(formula)
+    if missing == "mean":
+        raise ValueError("With a formula missing values are refused or dropped: missing='mean' is for plain columns.")
+    if left is not None and target is not None and str(target) != left:
+        raise ValueError(f"The formula's left side is {left!r} and `target` {str(target)!r}: leave out `target`.")
+    labelled = data[0] if isinstance(data, tuple) and len(data) == 2 else data
+    if data is not None and not is_frame(labelled):
+        raise ValueError(f"A formula names columns: give a frame or a Dataset, not {type(labelled).__name__}.")
+    aside = [name for name in (weights, offset) if isinstance(name, str)]
+    raw, taken = take_apart(data, left if target is None else target, aside)
+    beside = _beside(labelled, {"weights": weights, "offset": offset}, taken, len(raw.rows), missing)
+    raw = raw.only(list(dict.fromkeys(name for _, names in variables_of(right) for name in names)))
+    rows = rows_complete(raw, list(beside.values())) if missing == "drop" else np.arange(len(raw.rows))
+    rows = rows[beside["weights"][rows] > 0] if "weights" in beside else rows
+    raw, beside = raw.at(rows), {name: values[rows] for name, values in beside.items()}
+    return Rows([formula_table(raw, formula, missing)], False, beside.get("weights"), beside.get("offset"))
 
 
 def _by_class(data: Any, target: str | None, weights: Any, offset: Any, missing: Missing) -> Rows:

@@ -13,6 +13,7 @@ from scipy.sparse import csc_array, issparse
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.encoding import Encoding, Missing, encoded, found_in, lost_in
+from bayes_sparse.inputs.formula import formula_found
 from bayes_sparse.inputs.frames import (
     array_parts,
     frame_parts,
@@ -31,6 +32,7 @@ __all__ = [
     "check_missing",
     "check_size",
     "filled",
+    "formula_table",
     "in_words",
     "labels_of",
     "plain_labels",
@@ -109,6 +111,15 @@ class Raw(NamedTuple):
         part = [own[rows] for own in self.given] if isinstance(self.given, list) else _rows_of(self.given, rows)
         return self._replace(given=part, rows=self.rows[rows], y=self.y[rows])
 
+    def only(self, names: list[str]) -> Raw:
+        """Some of the columns, one by one."""
+        absent = [name for name in names if name not in self.names]
+        if absent:
+            raise ValueError(f"There is no column {absent[0]!r} in the data; there are {in_words(self.names)}.")
+        at = {name: j for j, name in enumerate(self.names)}
+        own = [self.given[at[n]] if isinstance(self.given, list) else self.given[:, at[n]] for n in names]
+        return self._replace(given=own, names=names)
+
 
 def _rows_of(X: Features, rows: IntArray) -> Features:
     return as_csc(X[rows]) if issparse(X) else X[rows]
@@ -171,6 +182,11 @@ def table_of(raw: Raw, missing: Missing) -> Table:
     X = encoded(raw.given, encoding)
     columns = list(encoding.source)
     refuse_infinite(X, columns)
+    _check_targets(raw)
+    return Table(X, columns, raw.rows, raw.dim, raw.y, raw.target, encoding)
+
+
+def _check_targets(raw: Raw) -> None:
     lost = _lost_targets(raw.y) | (~np.isfinite(raw.y) if raw.y.dtype.kind == "f" else False)
     if np.any(lost):
         raise ValueError(
@@ -178,7 +194,17 @@ def table_of(raw: Raw, missing: Missing) -> Table:
             f"{raw.rows[int(np.argmax(lost))]}); remove those rows"
             + (", as missing='drop' does." if np.any(_lost_targets(raw.y)) else ".")
         )
-    return Table(X, columns, raw.rows, raw.dim, raw.y, raw.target, encoding)
+
+
+def formula_table(raw: Raw, formula: str, missing: Missing) -> Table:
+    """The table that a formula makes."""
+    refuse_missing(raw.given, raw.names)
+    assert isinstance(raw.given, list)
+    X, found = formula_found(formula, dict(zip(raw.names, raw.given, strict=True)))
+    refuse_infinite(X, found["columns"])
+    _check_targets(raw)
+    encoding = Encoding(raw.names, missing=missing, formula=found)
+    return Table(X, list(encoding.source), raw.rows, raw.dim, raw.y, raw.target, encoding)
 
 
 def read_table(data: Any, target: str | None) -> Table:

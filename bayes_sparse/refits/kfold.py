@@ -86,6 +86,7 @@ def kfold(
     if isinstance(choose_model(model), Declared):
         return _own(model, data, folds, groups, random_seed, progressbar, fit_arguments)
     given = {name: fit_arguments.pop(name, None) for name in ("target", "weights", "offset")}
+    given["formula"] = fit_arguments.pop("formula", None)
     rows = read_rows(data, **given, missing=fit_arguments.pop("missing", "refuse"))
     labelled = data[0] if isinstance(data, tuple) else data
     folds, groups = in_the_order_of(labelled, folds, "`folds`"), in_the_order_of(labelled, groups, "`groups`")
