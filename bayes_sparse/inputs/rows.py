@@ -13,7 +13,7 @@ from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.by_class import class_tables, is_by_class
 from bayes_sparse.inputs.encoding import Missing
 from bayes_sparse.inputs.formula import parse, variables_of
-from bayes_sparse.inputs.frames import in_the_order_of, is_frame
+from bayes_sparse.inputs.frames import in_the_order_of, is_frame, values_of
 from bayes_sparse.inputs.table import (
     Table,
     check_missing,
@@ -40,12 +40,15 @@ class Rows:
         Whether every class has features of its own.
     weights, offset : array (n,), optional
         As they were given.
+    places : int array (n,), optional
+        Which of the rows handed in they are, where some were left out in reading.
     """
 
     tables: list[Table]
     by_class: bool
     weights: FloatArray | None
     offset: FloatArray | None
+    places: IntArray | None = None
 
     @property
     def n(self) -> int:
@@ -56,6 +59,16 @@ class Rows:
     def y(self) -> NDArray[Any]:
         """Targets as they were given."""
         return self.tables[0].y
+
+    def features(self, labels: NDArray[Any]) -> Any:
+        """What `predict` takes: a table, or one for each of the classes that have features of their own."""
+        return dict(zip(labels.tolist(), self.tables, strict=True)) if self.by_class else self.tables[0]
+
+    def of(self, values: Any) -> Any:
+        """Of a value a row handed in those of the rows read; anything else as it is."""
+        if self.places is None or np.ndim(values) != 1:
+            return values
+        return values_of(values)[self.places] if len(values) > self.n else values
 
     def at(self, rows: IntArray) -> Rows:
         """Some of the rows."""
@@ -86,10 +99,11 @@ def read_rows(
     raw, taken = take_apart(data, target, [name for name in (weights, offset) if isinstance(name, str)])
     labelled = data[0] if isinstance(data, tuple) else data
     beside = _beside(labelled, {"weights": weights, "offset": offset}, taken, len(raw.rows), missing)
+    rows = None
     if missing == "drop":
         rows = rows_complete(raw, list(beside.values()))
         raw, beside = raw.at(rows), {name: values[rows] for name, values in beside.items()}
-    return Rows([table_of(raw, missing)], False, beside.get("weights"), beside.get("offset"))
+    return Rows([table_of(raw, missing)], False, beside.get("weights"), beside.get("offset"), rows)
 
 
 def _beside(
@@ -121,7 +135,7 @@ def _by_formula(data: Any, target: str | None, weights: Any, offset: Any, missin
     rows = rows_complete(raw, list(beside.values())) if missing == "drop" else np.arange(len(raw.rows))
     rows = rows[beside["weights"][rows] > 0] if "weights" in beside else rows
     raw, beside = raw.at(rows), {name: values[rows] for name, values in beside.items()}
-    return Rows([formula_table(raw, formula, missing)], False, beside.get("weights"), beside.get("offset"))
+    return Rows([formula_table(raw, formula, missing)], False, beside.get("weights"), beside.get("offset"), rows)
 
 
 def _by_class(data: Any, target: str | None, weights: Any, offset: Any, missing: Missing) -> Rows:

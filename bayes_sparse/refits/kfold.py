@@ -90,7 +90,7 @@ def kfold(
     rows = read_rows(data, **given, missing=fit_arguments.pop("missing", "refuse"))
     labelled = data[0] if isinstance(data, tuple) else data
     folds, groups = in_the_order_of(labelled, folds, "`folds`"), in_the_order_of(labelled, groups, "`groups`")
-    split = folds_of(folds, rows, groups, random_seed)
+    split = folds_of(rows.of(folds), rows, rows.of(groups), random_seed)
     refit = Refit(rows, split, {"model": model, "random_seed": random_seed, **fit_arguments})
     return cross_validated(refit, workers, progressbar, one_out=isinstance(folds, str))
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from bayes_sparse.common.progress import quiet
 from bayes_sparse.common.types import FloatArray
@@ -61,12 +62,13 @@ class Refit:
 
     def scores(self, tree: xr.DataTree, rows: Rows) -> FloatArray:
         """Log density of each row."""
-        X: Any = rows.tables[0]
-        if rows.by_class:
-            labels = np.unique(plain_labels(self.rows.y)).tolist()
-            X = dict(zip(labels, rows.tables, strict=True))
         with quiet():
-            return log_scores(tree, HeldOut(X, rows.y, rows.offset))
+            return log_scores(tree, HeldOut(rows.features(self._labels), rows.y, rows.offset))
+
+    @cached_property
+    def _labels(self) -> NDArray[Any]:
+        """Of all classes, also where rows that are scored are of some of them."""
+        return np.unique(plain_labels(self.rows.y)) if self.rows.by_class else np.empty(0)
 
     def __call__(self, number: int) -> Scored:
         """Fit, and score the rows that were left out."""

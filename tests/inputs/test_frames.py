@@ -293,6 +293,17 @@ def test_dropping_with_weights_and_offset():
     assert_same_fit(named, other)
 
 
+def test_folds_and_sensitivity_without_the_rows_dropped():
+    labels, inside = np.arange(N) % 3, HOLES.notna().all(axis=1).to_numpy()
+    found = bs.kfold("ard_gaussian", HOLES, pd.Series(labels), target="y", missing="drop", workers=1)
+    same = bs.kfold("ard_gaussian", HOLES[inside], labels[inside], target="y", workers=1)
+    np.testing.assert_allclose(found.elpd_i, same.elpd_i, rtol=1e-9)
+    few = {"target": "y", "offset": 0.1 * FRAME["dose"], "draws": 20, "random_seed": 0}
+    one = bs.sensitivity("ard_gaussian", HOLES, missing="drop", **few)
+    other = bs.sensitivity("ard_gaussian", HOLES[inside], **few | {"offset": few["offset"][inside]})
+    np.testing.assert_allclose(one.summary["fitted_change"], other.summary["fitted_change"], rtol=1e-9)
+
+
 def filled_by_hand(frame, names=(*NAMES[:3], "colour[missing]", *NAMES[3:], "age[missing]")):
     words = frame.assign(colour=frame["colour"].fillna("missing"))
     out = by_hand(words, [name for name in names if name != "age[missing]"])
