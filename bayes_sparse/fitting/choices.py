@@ -181,6 +181,8 @@ def check_method(method: Method, model: Model) -> None:
     if model.hyper is not None and model.prior == "jeffreys" and not rules.samples:
         raise ValueError(_WITHOUT_PRECISIONS)
     check_fits(method, model)
+    if getattr(model, "grouped", None) is True and not (rules.samples or isinstance(method, EvidenceMethod)):
+        raise ValueError("Levels share a precision (grouped=True) under method='sequential', 'mackay' and 'em' alone.")
     if model.hyper is not None:
         rules.check_hyper(method, model, model.hyper)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ __all__ = [
     "coords_of",
     "gamma_weights",
     "global_scale",
+    "grouped_by_column",
     "kept_precision",
     "kept_weights",
     "named_problem",
@@ -84,6 +85,19 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         scale_free=data.likelihood.scale_free,
         check=lambda eta, theta, used: data.likelihood.check(data.y, eta, used, *np.exp(theta)),
     )
+
+
+def grouped_by_column(labelled: LabelledProblem, data: Prepared) -> LabelledProblem:
+    """The same with one precision for all levels of a category, or all columns of a formula's term, of each class."""
+    owners = [data.encodings[0].owner(name) for name in data.names]
+    classes = data.labels.tolist() if data.several and data.own is None else [None]
+    names = [owner if label is None else f"{owner}[{label}]" for label in classes for owner in owners]
+    if len({*names}) == len(names):
+        return labelled
+    groups = np.unique(names, return_inverse=True)[1]
+    search: Any = labelled.search
+    groups = np.append(groups, groups.max() + 1 + np.arange(search.design.q))
+    return replace(labelled, search=replace(search, groups=groups), group_names=names)
 
 
 def _encodings(data: Prepared) -> dict[str, Any]:

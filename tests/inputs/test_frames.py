@@ -13,6 +13,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from scipy.stats import multivariate_normal
 
 import bayes_sparse as bs
 from tests.support import refused
@@ -184,6 +185,42 @@ def test_levels_that_the_fit_has_not_seen(tree):
 
 def test_two_columns_of_one_name_by_a_level():
     refused(lambda: fit(data().assign(**{"colour[red]": 1.0})), "the same name", "rename")
+
+
+GROUPS = {"dose": ["dose"], "colour": NAMES[1:3], "smokes": ["smokes[True]"], "site": NAMES[4:7], "age": ["age"]}
+
+
+@pytest.mark.parametrize("method", ["sequential", "mackay"])
+def test_levels_that_share_a_precision_are_at_the_top_of_the_exact_evidence(method):
+    tree = fit(data(), grouped=True, smoothness=0.0, method=method)
+    Z = by_hand().to_numpy(dtype=float)
+    scale = Z.std(axis=0)
+    Z = (Z - Z.mean(axis=0)) / scale
+    alpha = tree["evidence"]["alpha"].to_numpy() / scale**2
+    sd, sigma = json.loads(tree.attrs["bayes_sparse"])["bias_sd"], float(tree["evidence"]["sigma"])
+
+    def log_evidence(precision):
+        cov = sigma**2 * np.eye(N) + sd**2 + (Z / precision) @ Z.T
+        return multivariate_normal(np.zeros(N), cov).logpdf(Y)
+
+    best = log_evidence(alpha)
+    for group, names in GROUPS.items():
+        own = np.isin(NAMES, names)
+        assert len(set(alpha[own].round(8))) == 1, group
+        for factor in (0.8, 1.25) if np.isfinite(alpha[own][0]) else ():
+            assert log_evidence(np.where(own, factor * alpha, alpha)) < best
+        if not np.isfinite(alpha[own][0]):
+            trials = [log_evidence(np.where(own, at, alpha)) for at in np.geomspace(1e-2, 1e6, 60)]
+            assert max(trials) < best + 1e-9
+    assert set(bs.relevance(tree)["group"]) == set(GROUPS)
+
+
+def test_what_cannot_share_precisions_is_refused():
+    refused(lambda: fit(data(), grouped=True, method="revm"), "method='sequential'")
+    sampled = {"method": "nuts", "tune": 10, "progressbar": False}
+    refused(lambda: bs.fit("ard_gaussian", data(), target="y", grouped=True, **sampled), "condition='alpha'")
+    hand = (by_hand(names=["dose", "age"]), Y)  # nothing to share
+    assert "group" not in bs.fit("ard_gaussian", hand, grouped=True, draws=0)["evidence"]
 
 
 # --- trees stored, folds and refits ----------------------------------------------------------------------------------
