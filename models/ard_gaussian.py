@@ -99,8 +99,8 @@ class ARDGaussian:
         """
         if self.grouped:
             raise ValueError(
-                "NUTS samples a precision for each weight: leave out `grouped`, or sample at the precisions of an evidence "
-                "fit with condition='alpha'."
+                "NUTS samples a precision for each weight: leave out `grouped`, or sample at those of an evidence fit, "
+                "with condition='alpha'."
             )
         sd = bias_sd(data, self.bias_sd)
         with pm.Model(coords=coords_of(data)) as model:
