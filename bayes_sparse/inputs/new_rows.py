@@ -127,7 +127,8 @@ def _given_again(X: Any, how: Encoding, wanted: set[str]) -> tuple[Features | li
 
 def _one_row(X: Any, how: Encoding) -> Any:
     """A row by itself, given as a vector, as a table of one row."""
-    if isinstance(X, pd.Series) and set(X.index.map(str)) & set(how.given) and len(how.given) > 1:
+    several = len(how.given) > 1 or how.formula is not None
+    if isinstance(X, pd.Series) and set(X.index.map(str)) & set(how.given) and several:
         return pd.DataFrame({str(name): [value] for name, value in X.items()}, index=[0 if X.name is None else X.name])
     if is_frame(X) or issparse(X) or len(how.given) == 1 or np.ndim(X) != 1:
         return X

@@ -177,6 +177,11 @@ def test_what_does_not_go_with_a_formula():
 
 
 HOSTILE = [
+    "open('ran', 'w').write('x')",
+    "I(open('ran', 'w').write('x'))",
+    "C(open('ran', 'w').write)",
+    "{open('ran', 'w').write('x')}",
+    "open('ran', 'w').write(a):b",
     "__import__('os').system('true')",
     "I(__import__('os').getpid())",
     "I(open('/etc/passwd').read())",
@@ -197,8 +202,9 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("code", HOSTILE)
-def test_no_code_is_run_but_what_is_known(code, monkeypatch):
-    """Neither of a formula that is given, nor of one in a file."""
+def test_no_code_is_run_but_what_is_known(code, monkeypatch, tmp_path):
+    """Neither of a formula that is given, nor of one in a file; nor is any while it is only read."""
+    monkeypatch.chdir(tmp_path)
     ran = []
     monkeypatch.setattr("os.getpid", lambda: ran.append(1) or 1)
     monkeypatch.setattr("os.system", lambda command: ran.append(command) or 0)
@@ -211,6 +217,7 @@ def test_no_code_is_run_but_what_is_known(code, monkeypatch):
     with pytest.raises(ValueError, match="formula"):
         bs.predict(tree, FRAME)
     assert not ran
+    assert not [*tmp_path.iterdir()]
 
 
 def test_own_functions_are_to_be_columns():

@@ -2,12 +2,14 @@
 
 import json
 import logging
+import sys
 import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pymc as pm
 import pytest
 import xarray as xr
 from hypothesis import given, settings
@@ -330,6 +332,17 @@ def test_dropping_with_weights_and_offset():
     assert_same_fit(named, other)
 
 
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=30, max_size=30))
+@settings(max_examples=15, deadline=None)
+def test_dropping_any_rows_is_dropping_them_by_hand(lost):
+    at = np.array(lost)
+    some = data()[:30][["dose", "colour", "y"]].mask(at & (np.arange(30)[:, None] % 2 == 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, other = fit(some, missing="drop"), fit(some.dropna())
+    assert_same_fit(one, other)
+
+
 def test_folds_and_sensitivity_without_the_rows_dropped():
     labels, inside = np.arange(N) % 3, HOLES.notna().all(axis=1).to_numpy()
     found = bs.kfold("ard_gaussian", HOLES, pd.Series(labels), target="y", missing="drop", workers=1)
@@ -452,6 +465,20 @@ def test_a_pruned_column_may_be_missing(tree):
     expected = bs.predict(tree, FRAME)["mean"]
     np.testing.assert_array_equal(bs.predict(tree, FRAME.drop(columns=pruned))["mean"], expected)
     refused(lambda: bs.predict(tree, FRAME.drop(columns="colour")), "missing: 'colour'")
+
+
+def test_a_formula_says_what_reads_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    refused(lambda: bs.fit("ard_gaussian", data(), formula="y ~ dose"), "bayes_sparse[formula]", kind=ImportError)
+
+
+def test_a_model_of_ones_own_reads_its_data_itself():
+    with pm.Model() as model:
+        w = pm.Normal("w", 0, 1, shape=2)
+        pm.Normal("y", by_hand()[["dose", "age"]].to_numpy() @ w, 1.0, observed=Y)
+    refused(lambda: bs.fit(model, missing="drop"), "missing and formula")
+    tree = bs.fit(model, draws=0, sparse="w")
+    refused(lambda: bs.predict(tree, model=model, unseen="ignore"), "leave out `missing` and `unseen`")
 
 
 def test_a_lazy_frame_is_to_be_collected():

@@ -80,6 +80,8 @@ def predict(
     """
     fit = stored(tree, "predict")
     how: dict[str, Any] = {"missing": missing, "unseen": unseen}
+    if fit.declared and (missing is not None or unseen != "refuse"):
+        raise ValueError("A pm.Model of your own reads its data itself: leave out `missing` and `unseen`.")
     if fit.declared:
         return predict_declared(fit, model, X, offset, random_seed)
     if X is None:
