@@ -56,6 +56,8 @@ def frame_parts(data: Any) -> tuple[dict[str, Any], NDArray[Any], str]:
 
 def values_of(y: Any) -> NDArray[Any]:
     """A vector of any library as numpy has it."""
+    if nw.dependencies.is_into_series(y):
+        return np.asarray(_part(nw.from_native(y, series_only=True)))
     return y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
 
 

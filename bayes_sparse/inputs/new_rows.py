@@ -39,6 +39,7 @@ def features_of(
     needed: Collection[str] | None = None,
     unseen: Unseen = "refuse",
     missing: Missing | None = None,
+    fill: bool = True,
 ) -> NewRows:
     """New rows for a fit with the given columns.
 
@@ -56,6 +57,8 @@ def features_of(
         What to do with levels that the fit has not seen.
     missing : "refuse", "drop" or "mean", optional
         What to do with missing values; None for what the fit did.
+    fill : bool
+        Whether means of the fit stand in for what is missing; else it is left to whoever fits these rows.
     """
     how = Encoding(columns) if encoding is None else encoding
     doing = _checked_missing(how, missing)
@@ -77,7 +80,8 @@ def features_of(
     if names != columns:
         at = {name: j for j, name in enumerate(names)}
         matrix = matrix[:, [at[name] for name in columns]]
-    matrix = filled(matrix, np.array([how.means.get(name, np.nan) for name in columns]))
+    if fill:
+        matrix = filled(matrix, np.array([how.means.get(name, np.nan) for name in columns]))
     refuse_infinite(matrix, columns)
     return NewRows(matrix, rows, dim, places, number)
 

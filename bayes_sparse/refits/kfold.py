@@ -20,7 +20,7 @@ from bayes_sparse.inputs.rows import read_rows
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.refits.folds import check_classes, folds_of
 from bayes_sparse.refits.own_rows import OwnRefit, own_rows
-from bayes_sparse.refits.refit import Refit, Scored
+from bayes_sparse.refits.refit import Refit, Scored, left_out
 from bayes_sparse.refits.workers import answers
 from bayes_sparse.trees.read import stored
 
@@ -162,7 +162,7 @@ def cross_validated(
         "good_k": None,
         "elpd_i": pointwise,
         "statuses": statuses,
-        "notes": _notes(refit, scored, len(tested)),
+        "notes": _notes(refit, scored, len(tested), left_out(stored(whole))),
     }
     _tell(statuses)
     from bayes_sparse.results.elpd import RefittedKFold, RefittedLOO  # imports ArviZ, which takes a second
@@ -172,11 +172,11 @@ def cross_validated(
     return RefittedKFold(n_folds=number, p_kfold_i=pointwise.copy(data=gained), **common)
 
 
-def _notes(refit: Refit, scored: list[Scored], tested: int) -> tuple[str, ...]:
+def _notes(refit: Refit, scored: list[Scored], tested: int, always: int) -> tuple[str, ...]:
     notes, n, number = [], refit.rows.n, len(scored)
     if tested < n:
         notes.append(f"{n - tested} of {n} rows are in no part to be scored, and not in the elpd.")
-    short = sum(one.left_out > 0 for one in scored)
+    short = sum(one.left_out > always for one in scored)
     if short:
         notes.append(f"In {short} of {number} fits some columns were constant, and left out.")
     odd = Counter(one.status for one in scored if one.status != "sampled" and Status.of(one.status).level != "good")

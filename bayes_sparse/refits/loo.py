@@ -106,7 +106,7 @@ def _rows(fit: StoredFit, data: Any) -> Rows:
         parts, _, _ = class_features_of(X, classes, fit.columns, fit.encodings)
         names = fit.columns
     else:
-        parts, names = [features_of(X, fit.columns, fit.encodings[0]).X], [fit.columns]
+        parts, names = [features_of(X, fit.columns, fit.encodings[0], fill=False).X], [fit.columns]
     if parts[0].shape[0] != len(y):
         raise ValueError(f"`data` have {parts[0].shape[0]} rows, and {len(y)} were fitted; give the same.")
     dim = str(fit.observed.dims[0])

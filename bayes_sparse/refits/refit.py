@@ -19,9 +19,9 @@ from bayes_sparse.inputs.table import plain_labels
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.refits.folds import Fold
 from bayes_sparse.results.comparison.held_out import HeldOut, log_scores
-from bayes_sparse.trees.read import stored
+from bayes_sparse.trees.read import StoredFit, stored
 
-__all__ = ["Refit", "Scored"]
+__all__ = ["Refit", "Scored", "left_out"]
 
 
 class Scored(NamedTuple):
@@ -81,5 +81,9 @@ class Refit:
     def _scored(self, fold: Fold) -> Scored:
         tree = self._fit(self.rows.at(fold.fitted(self.rows.n)))
         scores, again = self.scores(tree, self.rows.at(fold.test)), stored(tree)
-        lost = sum(len(how.constant) for how in again.encodings)
-        return Scored(scores, str(again.status or "sampled"), lost)
+        return Scored(scores, str(again.status or "sampled"), left_out(again))
+
+
+def left_out(fit: StoredFit) -> int:
+    """How many columns a fit has left out because they are constant in its rows."""
+    return 0 if fit.declared else sum(len(how.constant) for how in fit.encodings)
