@@ -21,7 +21,15 @@ import pymc as pm
 
 from bayes_sparse.common.types import Hyper
 from bayes_sparse.inputs.model import Centred, Slab, check_slab, sampled_slab
-from bayes_sparse.inputs.named_model import bias_sd, coords_of, gamma_weights, named_problem, observe, predictor
+from bayes_sparse.inputs.named_model import (
+    bias_sd,
+    coords_of,
+    gamma_weights,
+    grouped_by_column,
+    named_problem,
+    observe,
+    predictor,
+)
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.labelled import LabelledProblem
 
@@ -46,11 +54,15 @@ class ARDGaussian:
         `proper_slab` under NUTS (twice that for kernels), whose posterior is then light-tailed. Evidence methods have
         `default_slab` for classes under the flat hyper-prior (`kernel_slab` with kernels), which separable classes
         need, and none elsewhere.
+    grouped : bool
+        One precision for all levels of a category (all columns of a formula's term), on standardised columns: they are
+        kept or left out together. For evidence methods.
     """
 
     bias_sd: float | None = None
     hyper: Hyper | None = None
     slab: Slab = "auto"
+    grouped: bool = False
 
     default_method: ClassVar[str] = "sequential"
     prior: ClassVar[str] = "gaussian"
@@ -69,7 +81,8 @@ class ARDGaussian:
 
     def problem(self, data: Prepared) -> LabelledProblem:
         """What the evidence methods fit."""
-        return named_problem(data, "ard_gaussian", self.bias_sd)
+        labelled = named_problem(data, "ard_gaussian", self.bias_sd)
+        return grouped_by_column(labelled, data) if self.grouped else labelled
 
     def declare(self, data: Prepared, hyper: Hyper, *, centred: Centred = False) -> pm.Model:
         """The same model as PyMC sees it.
@@ -84,6 +97,11 @@ class ARDGaussian:
             ``w ~ Normal(0, 1/sqrt(alpha))`` directly; else ``w = z / sqrt(alpha)`` with standard normal z, which NUTS
             explores better unless the data determine w well. An array says it weight by weight.
         """
+        if self.grouped:
+            raise ValueError(
+                "NUTS samples a precision for each weight: leave out `grouped`, or sample at those of an evidence fit, "
+                "with condition='alpha'."
+            )
         sd = bias_sd(data, self.bias_sd)
         with pm.Model(coords=coords_of(data)) as model:
             w = gamma_weights(data, hyper, sampled_slab(self, kernel=data.basis.kernel), sd, centred=centred)

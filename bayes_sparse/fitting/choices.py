@@ -183,6 +183,8 @@ def check_method(method: Method, model: Model) -> None:
     if model.hyper is not None and model.prior == "jeffreys" and not rules.samples:
         raise ValueError(_WITHOUT_PRECISIONS)
     check_fits(method, model)
+    if getattr(model, "grouped", None) is True and not (rules.samples or isinstance(method, EvidenceMethod)):
+        raise ValueError("Levels share a precision (grouped=True) under method='sequential', 'mackay' and 'em' alone.")
     if model.hyper is not None:
         rules.check_hyper(method, model, model.hyper)
 
@@ -240,7 +242,20 @@ def _with_settings(model: Model, method: Method, given: dict[str, Any]) -> tuple
     return (replace(model, **given) if given else model), (replace(method, **mine) if mine else method)
 
 
-_OF_FIT = ("method", "target", "likelihood", "basis", "keep", "weights", "offset", "draws", "chains", "random_seed")
+_OF_FIT = (
+    "method",
+    "target",
+    "likelihood",
+    "basis",
+    "keep",
+    "weights",
+    "offset",
+    "missing",
+    "formula",
+    "draws",
+    "chains",
+    "random_seed",
+)
 
 
 def _settings_of(choice: Model | Method) -> set[str]:

@@ -24,6 +24,7 @@ from bayes_sparse.inference.method import Method
 from bayes_sparse.inference.sampling import Sampling
 from bayes_sparse.inputs.bambi_model import BambiModel, column_means, is_bambi, of_rows
 from bayes_sparse.inputs.basis import Basis
+from bayes_sparse.inputs.encoding import Missing
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.model import Handed, Model
 from bayes_sparse.methods.nuts import NUTS
@@ -43,6 +44,8 @@ def fit(
     keep: str | Sequence[str] | None = None,
     weights: Any = None,
     offset: Any = None,
+    missing: Missing = "refuse",
+    formula: str | None = None,
     draws: int = 1000,
     chains: int = 4,
     random_seed: int | None = None,
@@ -61,7 +64,8 @@ def fit(
         smooths are, and group-specific effects are random effects. Bambi's functions take the tree.
     data : tuple, DataFrame, Dataset or dict
         ``(X, y)``, X dense or sparse, or, with several classes, by class (a dict of tables, an array with a class dim);
-        a pandas or polars DataFrame or an xarray Dataset with ``target``; for a
+        a DataFrame (pandas, polars, pyarrow) or an xarray Dataset with ``target``, whose columns of words, declared
+        categories or booleans become indicators, "colour[red]"; for a
         `pm.Model` None, or new values for its `pm.Data` by name; for a Bambi model None.
     method : str or method object
         ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"variational"``, ``"revm"``,
@@ -73,9 +77,10 @@ def fit(
     target : str, optional
         Name of the target column.
     likelihood : str or likelihood
-        ``"auto"`` takes floats for normal and two labels for bernoulli and asks about anything else; ``"normal"``,
-        ``"student_t"``, ``"bernoulli"``, ``"probit"``, ``"poisson"``, ``"negative_binomial"``, ``"gamma"``, ``"beta"``,
-        ``bs.likelihoods.binomial(trials=10)``, ``bs.likelihoods.ordinal(levels=5)``, ``"categorical"``.
+        ``"auto"`` takes floats and more than 20 different whole numbers for normal, two labels for bernoulli, and asks
+        about anything else; ``"normal"``, ``"student_t"``, ``"bernoulli"``, ``"probit"``, ``"poisson"``,
+        ``"negative_binomial"``, ``"gamma"``, ``"beta"``, ``bs.likelihoods.binomial(trials=10)``,
+        ``bs.likelihoods.ordinal(levels=5)``, ``"categorical"``.
     basis : str, basis or callable
         ``"linear"``, ``bs.basis.rbf(width=...)``, ``bs.basis.polynomial()`` ..., or an importable function.
     keep : str or sequence of str, optional
@@ -85,6 +90,12 @@ def fit(
         tree too. Rows that are the same share one kernel, however often they are given.
     offset : array or column name, optional
         Known part of the linear predictor.
+    missing : "refuse", "drop" or "mean"
+        What to do with missing values: refuse them, naming columns and counts; leave out the rows that have any; or put
+        the column's mean in their place, with a column beside it that says where (of categories: a level of its own).
+    formula : str, optional
+        Target and columns of a frame in one, ``"y ~ a*b + poly(x, 3) + C(site)"``, read by formulaic; without its
+        intercept (``"y ~ a - 1"``) there is no bias.
     draws, chains : int
         Posterior draws a chain; ``draws=0`` skips them for evidence methods.
     random_seed : int, optional
@@ -121,7 +132,7 @@ def fit(
         raise ValueError("A Bambi model holds its data: leave out `data`.")
     chosen, chosen_method = choose(model, method, likelihood, settings)
     likelihood = choose_likelihood(chosen, likelihood, chosen_method)
-    handed = Handed(data, target, likelihood, basis, keep, weights, offset)
+    handed = Handed(data, target, likelihood, basis, keep, weights, offset, missing, formula)
     if isinstance(chosen_method, NUTS):
         sampling = chosen_method(draws=draws, chains=chains, random_seed=random_seed, progressbar=progressbar)
         tree = _sampled(chosen, chosen_method, handed, sampling)

@@ -162,7 +162,17 @@ def named_reading(model: Model, handed: Handed, basis: bases.Basis) -> NamedRead
     assert isinstance(model, NamedModel)
     return NamedReading(
         model,
-        prepare(handed.data, handed.target, handed.likelihood, basis, handed.keep, handed.weights, handed.offset),
+        prepare(
+            handed.data,
+            handed.target,
+            handed.likelihood,
+            basis,
+            handed.keep,
+            handed.weights,
+            handed.offset,
+            handed.missing,
+            handed.formula,
+        ),
     )
 
 
@@ -178,9 +188,9 @@ def with_width_found(
 
 
 def _check_own(handed: Handed) -> None:
-    left = handed.target is handed.keep is handed.offset is None
+    left = handed.target is handed.keep is handed.offset is handed.formula is None and handed.missing == "refuse"
     if not (left and isinstance(handed.basis, str) and handed.basis == "linear" and handed.likelihood == "auto"):
         raise ValueError(
             "A pm.Model of your own says its target, likelihood, basis and offset itself; leave out target, "
-            "likelihood, basis, keep and offset."
+            "likelihood, basis, keep, offset, missing and formula."
         )

@@ -14,6 +14,8 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.sharedvar import TensorSharedVariable
 from scipy.sparse import issparse
 
+from bayes_sparse.inputs.frames import frame_parts, is_frame
+
 __all__ = ["fingerprint"]
 
 
@@ -47,10 +49,10 @@ def _parts(value: Any) -> Iterator[bytes]:
         yield str(rows.shape).encode()
         for array in (*rows.coords, rows.data):
             yield from _of_array(array)
-    elif hasattr(value, "columns"):  # a frame of pandas or polars
-        for name in value.columns:
-            yield str(name).encode()
-            yield from _of_array(np.asarray(value[name]))
+    elif is_frame(value):
+        for name, part in frame_parts(value)[0].items():
+            yield name.encode()
+            yield from _of_array(np.asarray(part))
     elif hasattr(value, "__array__"):
         yield str(getattr(value, "name", "")).encode()
         yield from _of_array(np.asarray(value))

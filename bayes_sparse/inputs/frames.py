@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -22,33 +23,58 @@ __all__ = [
     "one_float_block",
     "refuse_masked",
     "side_by_side",
+    "values_of",
 ]
 
 
 def is_frame(data: Any) -> bool:
-    """Whether the columns have names of their own: a DataFrame of any kind, or a Dataset."""
-    return hasattr(data, "columns") or isinstance(data, xr.Dataset)
+    """Whether the columns have names of their own: a DataFrame of any library that narwhals knows, or a Dataset."""
+    return isinstance(data, xr.Dataset) or nw.dependencies.is_into_dataframe(data)
 
 
 def frame_parts(data: Any) -> tuple[dict[str, Any], NDArray[Any], str]:
-    """Columns by name (sparse ones as they are), row labels and the name of their dim, of a DataFrame or Dataset."""
+    """Columns by name, row labels and the name of their dim, of a DataFrame or Dataset.
+
+    A column is an array of numpy's, or one of pandas' where that knows more: sparse ones, and declared categories.
+    """
     if isinstance(data, xr.Dataset):
         return _dataset_parts(data)
-    names = [str(c) for c in data.columns]
-    twice = sorted(c for c, count in Counter(names).items() if count > 1)
+    try:
+        frame: nw.DataFrame[Any] = nw.from_native(data, eager_only=True)
+        names = [str(name) for name in frame.columns]
+    except nw.exceptions.DuplicateError:
+        names = [str(name) for name in data.columns]
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ValueError(f"The column name {twice[0]!r} stands more than once; give every column its own name.")
-    if isinstance(data, pd.DataFrame):
-        series = (data.iloc[:, j] for j in range(len(names)))
-        parts = {n: s.array if _is_sparse(s.array) else s.to_numpy() for n, s in zip(names, series, strict=True)}
-        rows = data.index.to_numpy()
-        return parts, rows, str(data.index.name or "obs")
-    parts = {name: data[name].to_numpy() for name in names}
-    return parts, np.arange(len(data)), "obs"
+    parts = {name: _part(series) for name, series in zip(names, frame.iter_columns(), strict=True)}
+    index = nw.maybe_get_index(frame)
+    if index is None:
+        return parts, np.arange(len(frame)), "obs"
+    return parts, index.to_numpy(), str(index.name or "obs")
 
 
-def array_parts(X: Any) -> tuple[Features, list[str] | None, NDArray[Any], str]:
-    """Matrix, column names if it has any, row labels and dim of an array-like."""
+def values_of(y: Any) -> NDArray[Any]:
+    """A vector of any library as numpy has it."""
+    if nw.dependencies.is_into_series(y):
+        return np.asarray(_part(nw.from_native(y, series_only=True)))
+    return y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+
+
+def _part(series: nw.Series[Any]) -> Any:
+    """A column as an array; the values of categories are listed, since of some libraries' arrays they lose a null."""
+    own = getattr(series.to_native(), "array", None)
+    if isinstance(own, pd.arrays.SparseArray | pd.Categorical):
+        return own
+    if isinstance(series.dtype, nw.Enum):
+        return pd.Categorical(series.to_list(), categories=list(series.dtype.categories))
+    if series.dtype == nw.Categorical:
+        return pd.Categorical(series.to_list())
+    return series.to_numpy()
+
+
+def array_parts(X: Any) -> tuple[Features | list[Any], list[str] | None, NDArray[Any], str]:
+    """Matrix (or columns, where not all are numbers), names if it has any, row labels and dim of an array-like."""
     if issparse(X):
         by_columns = as_csc(X)
         return by_columns, None, np.arange(by_columns.shape[0]), "obs"
@@ -65,10 +91,10 @@ def array_parts(X: Any) -> tuple[Features, list[str] | None, NDArray[Any], str]:
         matrix = matrix[:, None]
     if matrix.ndim != 2:
         raise ValueError(f"X must be a table of rows and columns, got an array of {matrix.ndim} dimensions.")
+    rows = np.arange(len(matrix)) if rows is None else rows
     if matrix.dtype.kind not in "fiub":
-        columns = names or [f"x{j}" for j in range(matrix.shape[1])]
-        matrix = _matrix([matrix[:, j] for j in range(matrix.shape[1])], columns)
-    return matrix, names, np.arange(len(matrix)) if rows is None else rows, dim
+        return [matrix[:, j] for j in range(matrix.shape[1])], names, rows, dim
+    return matrix, names, rows, dim
 
 
 def refuse_masked(values: Any, what: str) -> None:
@@ -170,7 +196,6 @@ def _matrix(parts: list[NDArray[Any]], columns: list[str]) -> FloatArray:
         except (TypeError, ValueError):
             seen = next((repr(v) for v in part.tolist() if not isinstance(v, int | float)), repr(part[0]))
             raise ValueError(
-                f"Column {name!r} is not numeric (it holds {seen}, for one); turn it into numbers first, with "
-                "pandas.get_dummies for categories."
+                f"Column {name!r} is not numeric (it holds {seen}, for one); turn it into numbers first."
             ) from None
     return out

@@ -11,6 +11,7 @@ import pymc as pm
 from bayes_sparse.common.checks import positive
 from bayes_sparse.common.types import BoolArray, Hyper
 from bayes_sparse.inputs.basis import Basis
+from bayes_sparse.inputs.encoding import Missing
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.labelled import LabelledProblem
@@ -62,6 +63,8 @@ class Handed:
     keep: str | Sequence[str] | None = None
     weights: Any = None
     offset: Any = None
+    missing: Missing = "refuse"
+    formula: str | None = None
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 from bayes_sparse.common.checks import positive
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs.encoding import Encoding
 from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, compiled
 from bayes_sparse.inputs.model import Centred, slab_precision
 from bayes_sparse.inputs.prepare import Prepared
@@ -35,6 +36,7 @@ __all__ = [
     "coords_of",
     "gamma_weights",
     "global_scale",
+    "grouped_by_column",
     "kept_precision",
     "kept_weights",
     "named_problem",
@@ -75,6 +77,7 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
             "likelihood": {"name": data.likelihood.name, **asdict(data.likelihood)},
             "basis": bases.settings(data.basis),
             "columns": data.table.columns if data.own is None else data.own,
+            **_encodings(data),
         },
         shift=_full(data, data.shift),
         scale=_full(data, data.scale),
@@ -85,6 +88,27 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         classes=data.classes is not None or hasattr(data.likelihood, "trials"),
         check=pointwise.check,
     )
+
+
+def grouped_by_column(labelled: LabelledProblem, data: Prepared) -> LabelledProblem:
+    """The same with one precision for all levels of a category, or all columns of a formula's term, of each class."""
+    owners = [data.encodings[0].owner(name) for name in data.names]
+    classes = data.labels.tolist() if data.several and data.own is None else [None]
+    names = [owner if label is None else f"{owner}[{label}]" for label in classes for owner in owners]
+    if len({*names}) == len(names):
+        return labelled
+    groups = np.unique(names, return_inverse=True)[1]
+    search: Any = labelled.search
+    groups = np.append(groups, groups.max() + 1 + np.arange(search.design.q))
+    return replace(labelled, search=replace(search, groups=groups), group_names=names)
+
+
+def _encodings(data: Prepared) -> dict[str, Any]:
+    """How the columns handed in became these, one for all or one a class; nothing where they are the same."""
+    columns = [data.table.columns] if data.own is None else data.own
+    if all(how == Encoding(own) for how, own in zip(data.encodings, columns, strict=True)):
+        return {}
+    return {"encodings": [asdict(how) for how in data.encodings]}
 
 
 def standardised(data: Prepared) -> FloatArray:

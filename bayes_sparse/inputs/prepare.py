@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack
 
-from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
 from bayes_sparse.inputs import likelihoods
-from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size
+from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size, without_bias
+from bayes_sparse.inputs.encoding import Encoding, Missing, lost_in
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.rows import read_rows
-from bayes_sparse.inputs.table import Table, check_constant, check_size, labels_of, plain_labels
+from bayes_sparse.inputs.table import Table, check_constant, check_size, filled, in_words, labels_of, plain_labels
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
 
 __all__ = ["Prepared", "check_reach", "kernel_matrix", "prepare"]
+
+_MANY = 20  # distinct whole numbers, from which on they are hardly classes
+_log = logging.getLogger("bayes_sparse")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +59,8 @@ class Prepared:
         Known part of the predictor.
     centres : int array (M,), optional
         Rows that kernels sit on, where not every row has one: of rows that are the same the first.
+    encodings : tuple of Encoding
+        How the columns handed in became those of the table, or of each class's.
     own : list of list of str, optional
         Columns of each class's features, where every class has features of its own: Phi then holds those of the first
         class, of the second ..., and names are "column[class]".
@@ -73,6 +80,7 @@ class Prepared:
     kept: NDArray[np.bool_]
     weights: FloatArray | None
     offset: FloatArray
+    encodings: tuple[Encoding, ...]
     centres: IntArray | None = None
     own: list[list[str]] | None = None
 
@@ -109,15 +117,20 @@ def prepare(
     keep: str | Sequence[str] | None,
     weights: Any,
     offset: Any,
+    missing: Missing = "refuse",
+    formula: str | None = None,
 ) -> Prepared:
     """Read the data, decide the likelihood, expand the basis; that of each class where every class has its own.
 
-    Rows of weight zero are left out of everything.
+    Rows of weight zero are left out of everything, and so are, beside a bias, columns that are constant.
     """
-    handed = read_rows(data, target, weights, offset)
+    handed = read_rows(data, target, weights, offset, missing, formula)
     if handed.weights is not None and not handed.weights.all():
         handed = handed.at(np.flatnonzero(handed.weights))
     tables, own = handed.tables, handed.by_class
+    made = tables[0].how.formula
+    if made is not None and not made["intercept"]:
+        basis = without_bias(basis)
     if own:
         if basis.kernel:
             raise ValueError("Features of each class's own take no kernels on the rows: leave out `basis`.")
@@ -127,13 +140,15 @@ def prepare(
         raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
     if own and classes is not None and len(classes) < len(tables):
         raise ValueError("All rows of one of the classes have weight 0: leave out its features too.")
-    parts = [_expand(table, basis, handed.weights) for table in tables]
+    wanted = [] if keep is None else [keep] if isinstance(keep, str) else [str(name) for name in keep]
+    parts = [_expand(table, basis, handed.weights, wanted) for table in tables]
+    _say_constant([name for part in parts for name in part.table.how.constant])
     columns = [part.names for part in parts]
     names = columns[0]
     if own and classes is not None:
         names = [f"{name}[{label}]" for part, label in zip(columns, classes.tolist(), strict=True) for name in part]
     return Prepared(
-        table=tables[0],
+        table=parts[0].table,
         y=y,
         classes=classes,
         likelihood=chosen,
@@ -144,9 +159,10 @@ def prepare(
         scale=_joined([part.scale for part in parts]),
         input_shift=parts[0].input_shift,
         input_scale=parts[0].input_scale,
-        kept=_kept(keep, names),
+        kept=_kept(wanted, names, parts[0].table.how),
         weights=handed.weights,
         offset=np.zeros(handed.n) if handed.offset is None else handed.offset,
+        encodings=tuple(part.table.how for part in parts),
         centres=parts[0].centres,
         own=columns if own else None,
     )
@@ -164,10 +180,10 @@ def _beside(parts: Sequence[Features]) -> Features:
     sparse = [part for part in parts if not isinstance(part, np.ndarray)]
     if len(sparse) == len(parts):
         return as_csc(hstack(sparse))
-    return np.hstack([_filled(part) for part in parts])
+    return np.hstack([_in_full(part) for part in parts])
 
 
-def _filled(part: Features) -> FloatArray:
+def _in_full(part: Features) -> FloatArray:
     return np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=float)
 
 
@@ -197,6 +213,14 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
         return likelihoods.normal()
     if y.dtype.kind != "f" and distinct <= 2:
         return likelihoods.bernoulli()
+    if y.dtype.kind in "iu" and distinct > _MANY:
+        _log.info(
+            "The target %r holds whole numbers with %d values, and is taken as normal: likelihood='normal' says so "
+            "without this message, 'poisson' and 'negative_binomial' are for counts, 'categorical' for classes.",
+            name,
+            distinct,
+        )
+        return likelihoods.normal()
     if y.dtype.kind in "iu":
         what, say = f"whole numbers with {distinct} values", "'normal', 'poisson', 'negative_binomial' or 'categorical'"
     elif y.dtype.kind == "f":
@@ -209,8 +233,9 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
 
 @dataclass(frozen=True, eq=False)
 class _Expanded:
-    """Basis functions, their names, and what standardises them (or the inputs of a kernel)."""
+    """Basis functions, their names, what standardises them (or the inputs of a kernel), and what they are made of."""
 
+    table: Table
     Phi: Features
     names: list[str]
     shift: FloatArray | None = None
@@ -220,7 +245,8 @@ class _Expanded:
     centres: IntArray | None = None
 
 
-def _expand(table: Table, basis: Basis, weights: FloatArray | None) -> _Expanded:
+def _expand(table: Table, basis: Basis, weights: FloatArray | None, keep: list[str]) -> _Expanded:
+    table = _filled(table, weights)
     X = check_dense(table.X, basis)
     check_size(X, table.columns, "column", squared=True)
     if basis.kernel:
@@ -229,12 +255,73 @@ def _expand(table: Table, basis: Basis, weights: FloatArray | None) -> _Expanded
     names = basis.names(table.columns, list(table.rows)) or [f"f{j}" for j in range(Phi.shape[1])]
     check_size(Phi, names, "basis function", squared=basis.standardise)
     mean, sd = (column_moments if isinstance(Phi, np.ndarray) else sparse_moments)(Phi, weights)
-    if basis.bias:
-        check_constant(names, sd)
+    if basis.bias and basis.takes_sparse:  # the basis functions are the columns
+        table, inside = _beside_a_bias(table, sd, keep)
+        if not inside.all():
+            Phi, names, mean, sd = table.X, table.columns, mean[inside], sd[inside]
+    elif basis.bias:
+        check_constant([names[j] for j in np.flatnonzero(sd == 0)])
     if not basis.standardise:
-        return _Expanded(Phi, names)
+        return _Expanded(table, Phi, names)
     # Without a bias, centring would change the model; scaling does not.
-    return _Expanded(Phi, names, mean if basis.bias else None, np.where(sd > 0, sd, 1.0))
+    return _Expanded(table, Phi, names, mean if basis.bias else None, np.where(sd > 0, sd, 1.0))
+
+
+def _filled(table: Table, weights: FloatArray | None) -> Table:
+    """The table with means where values are missing, and the means that new rows may need in its encoding."""
+    how = table.how
+    if how.missing != "mean" and not how.levels:
+        return table
+    lost = lost_in(table.X, table.columns)[1]
+    means = {}
+    for j, name in enumerate(table.columns):
+        if how.missing == "mean" or how.owner(name) in how.levels:
+            means[name] = _mean(table.X[:, [j]], weights, lost.get(name, 0))
+    never = [name for name, mean in means.items() if np.isnan(mean)]
+    if never:
+        raise ValueError(f"Column {never[0]!r} has no value in any row, so that none can be filled in: leave it out.")
+    X = filled(table.X, np.array([means.get(name, np.nan) for name in table.columns]))
+    return replace(table, X=X, encoding=replace(how, means=means))
+
+
+def _mean(column: Any, weights: FloatArray | None, lost: int) -> float:
+    """Of the values of one column that are not missing."""
+    values = np.ravel(column if isinstance(column, np.ndarray) else column.toarray()).astype(float)
+    known = ~np.isnan(values) if lost else np.ones(len(values), dtype=bool)
+    own = known if weights is None else weights * known
+    return float(np.dot(own, np.where(known, values, 0.0)) / own.sum()) if own.any() else np.nan
+
+
+def _beside_a_bias(table: Table, sd: FloatArray, keep: list[str]) -> tuple[Table, BoolArray]:
+    """The table without constant columns, and without one level of each category, which the bias stands for."""
+    how, names = table.how, np.array(table.columns)
+    inside = sd > 0
+    check_constant([str(name) for name in names[~inside] if name in keep])
+    # A level that no row has is no column of the user's that is constant.
+    constant = [str(name) for name in names[~inside]]
+    reference = dict(how.reference)
+    for source in how.levels:
+        own = how.indicators(source)
+        found = np.flatnonzero(inside & np.isin(names, own))
+        if source in reference or len(own) < len(how.levels[source]) or not len(found):
+            continue
+        inside[found[0]] = False
+        reference[source] = how.levels[source][own.index(str(names[found[0]]))]
+    if not inside.any():
+        raise ValueError("Every column is constant: there is nothing to explain the target by.")
+    if inside.all():
+        return table, inside
+    X = table.X[:, inside] if isinstance(table.X, np.ndarray) else as_csc(table.X[:, np.flatnonzero(inside)])
+    how = replace(how, constant=constant, reference=reference)
+    return replace(table, X=X, columns=names[inside].tolist(), encoding=how), inside
+
+
+def _say_constant(names: list[str]) -> None:
+    if names:
+        _log.info(
+            "Constant columns say nothing beside a bias, and are left out: %s.",
+            in_words(dict.fromkeys(names)),
+        )
 
 
 def _kernels(table: Table, basis: Basis, weights: FloatArray | None) -> _Expanded:
@@ -249,7 +336,9 @@ def _kernels(table: Table, basis: Basis, weights: FloatArray | None) -> _Expande
     centres = first if len(first) < table.n else None
     check_kernel_size(table.n, len(first))
     names = basis.names(table.columns, list(table.rows[first]))
-    return _Expanded(kernel_matrix(basis, X, centres), names, input_shift=shift, input_scale=scale, centres=centres)
+    return _Expanded(
+        table, kernel_matrix(basis, X, centres), names, input_shift=shift, input_scale=scale, centres=centres
+    )
 
 
 def check_reach(data: Prepared) -> None:
@@ -275,10 +364,11 @@ def kernel_matrix(basis: Basis, X: FloatArray, centres: IntArray | None) -> Floa
     return np.asarray(basis.matrix(X, X if centres is None else X[centres]))
 
 
-def _kept(keep: str | Sequence[str] | None, names: list[str]) -> NDArray[np.bool_]:
-    wanted = [] if keep is None else [keep] if isinstance(keep, str) else [str(name) for name in keep]
-    unknown = [k for k in wanted if k not in names]
+def _kept(wanted: list[str], names: list[str], how: Encoding) -> NDArray[np.bool_]:
+    """Basis functions that are never pruned; the name of a category means all of its levels."""
+    owners = {how.owner(name) for name in names}
+    unknown = [k for k in wanted if k not in names and k not in owners]
     if unknown:
         shown = ", ".join(names[:6]) + (" ..." if len(names) > 6 else "")
         raise ValueError(f"`keep` names {unknown[0]!r}, which is not a basis function; there are {shown}.")
-    return np.isin(names, wanted) if wanted else np.zeros(len(names), dtype=bool)
+    return np.array([name in wanted or how.owner(name) in wanted for name in names])

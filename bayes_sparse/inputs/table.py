@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csc_array, issparse
 
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.inputs.encoding import Encoding, Missing, encoded, found_in, lost_in
+from bayes_sparse.inputs.formula import formula_found
 from bayes_sparse.inputs.frames import (
     array_parts,
     frame_parts,
@@ -20,23 +21,27 @@ from bayes_sparse.inputs.frames import (
     is_frame,
     one_float_block,
     refuse_masked,
-    side_by_side,
+    values_of,
 )
-from bayes_sparse.problem.sparse_design import Features
+from bayes_sparse.problem.sparse_design import Features, as_csc
 
 __all__ = [
+    "Raw",
     "Table",
-    "by_class",
     "check_constant",
+    "check_missing",
     "check_size",
-    "class_features_of",
-    "class_tables",
-    "features_of",
+    "filled",
+    "formula_table",
     "in_words",
-    "is_by_class",
     "labels_of",
     "plain_labels",
     "read_table",
+    "refuse_infinite",
+    "refuse_missing",
+    "rows_complete",
+    "table_of",
+    "take_apart",
     "vector_of",
 ]
 
@@ -50,7 +55,8 @@ class Table:
     Attributes
     ----------
     X : array or sparse array (n, p)
-        Features; the user's own array where it was one of floats, sparse ones by columns.
+        Features; the user's own array where it was one of floats, sparse ones by columns. Not numbers where they are
+        missing, and are to be filled in by what the rows that are fitted say.
     columns : list of str
         Names of the features.
     rows : array (n,)
@@ -61,6 +67,8 @@ class Table:
         Target as it was given (labels are not yet numbers).
     target : str
         Its name.
+    encoding : Encoding, optional
+        How the columns handed in became these; None where they are the same.
     """
 
     X: Features
@@ -69,15 +77,56 @@ class Table:
     obs_dim: str
     y: NDArray[Any]
     target: str
+    encoding: Encoding | None = None
 
     @property
     def n(self) -> int:
         """Number of observations."""
         return len(self.rows)
 
+    @property
+    def how(self) -> Encoding:
+        """The encoding, also where there is nothing to it."""
+        return Encoding(self.columns) if self.encoding is None else self.encoding
 
-def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tuple[Table, dict[str, NDArray[Any]]]:
-    """Read what the user handed in.
+
+def check_missing(missing: Any) -> None:
+    """Refuse what is no way with missing values."""
+    if missing not in get_args(Missing.__value__):
+        raise ValueError(f"`missing` is 'refuse', 'drop' or 'mean', got {missing!r}.")
+
+
+class Raw(NamedTuple):
+    """What was handed in, taken apart: features (a matrix, or columns one by one), their names, labels and target."""
+
+    given: Features | list[Any]
+    names: list[str]
+    rows: NDArray[Any]
+    dim: str
+    y: NDArray[Any]
+    target: str
+
+    def at(self, rows: IntArray) -> Raw:
+        """Some of the rows."""
+        part = [own[rows] for own in self.given] if isinstance(self.given, list) else _rows_of(self.given, rows)
+        return self._replace(given=part, rows=self.rows[rows], y=self.y[rows])
+
+    def only(self, names: list[str]) -> Raw:
+        """Some of the columns, one by one."""
+        absent = [name for name in names if name not in self.names]
+        if absent:
+            raise ValueError(f"There is no column {absent[0]!r} in the data; there are {in_words(self.names)}.")
+        at = {name: j for j, name in enumerate(self.names)}
+        own = [self.given[at[n]] if isinstance(self.given, list) else self.given[:, at[n]] for n in names]
+        return self._replace(given=own, names=names)
+
+
+def _rows_of(X: Features, rows: IntArray) -> Features:
+    return as_csc(X[rows]) if issparse(X) else X[rows]
+
+
+def take_apart(data: Any, target: str | None, aside: Sequence[str] = ()) -> tuple[Raw, dict[str, NDArray[Any]]]:
+    """Features, target and labels of what the user handed in.
 
     Parameters
     ----------
@@ -86,7 +135,7 @@ def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tupl
     target : str, optional
         Name of the target column; for ``(X, y)`` the name it gets.
     aside : sequence of str
-        Columns that are not features (weights, offset): taken out and returned beside the table.
+        Columns that are not features (weights, offset): taken out and returned beside the others.
     """
     target = None if target is None else str(target)  # names of columns are strings here, whatever they were
     if data is None:
@@ -94,51 +143,88 @@ def read_table(data: Any, target: str | None, aside: Sequence[str] = ()) -> tupl
     if isinstance(data, tuple):
         if len(data) != 2:
             raise ValueError(f"Data given as a tuple must be (X, y), two things; this one has {len(data)}.")
-        table = _from_pair(*data, target)
+        raw = _from_pair(*data, target)
         taken: dict[str, NDArray[Any]] = {}
     else:
-        table, taken = _from_frame(data, target, aside)
-    if "/" in table.target:
+        raw, taken = _from_frame(data, target, aside)
+    if "/" in raw.target:
         raise ValueError(
-            f"The target's name {table.target!r} has a slash in it, which stands for a group in the tree of a fit: "
+            f"The target's name {raw.target!r} has a slash in it, which stands for a group in the tree of a fit: "
             "rename it, or give (X, y) with target='another name'."
         )
     missing = [name for name in aside if name not in taken]
     if missing:
-        raise ValueError(f"There is no column {missing[0]!r} in the data; there are {in_words(table.columns)}.")
-    _check(table)
-    return table, taken
+        raise ValueError(f"There is no column {missing[0]!r} in the data; there are {in_words(raw.names)}.")
+    if not len(raw.rows) or not raw.names:
+        raise ValueError(f"The data are empty: there are no {'feature columns' if len(raw.rows) else 'rows'}.")
+    if raw.y.ndim != 1:
+        raise ValueError(f"The target must be one value an observation, got an array of shape {raw.y.shape}.")
+    if len(raw.rows) != len(raw.y):
+        raise ValueError(f"X has {len(raw.rows)} rows and y has {len(raw.y)} values; they must be as many.")
+    return raw, taken
 
 
-def features_of(X: Any, columns: list[str]) -> tuple[Features, NDArray[Any], str]:
-    """New rows for a fit with the given columns: matrix, row labels and the name of their dimension."""
-    if is_frame(X):
-        picked, rows, dim = frame_parts(X)
-        absent = [c for c in columns if c not in picked]
-        if absent:
-            raise ValueError(
-                f"New data must have the columns of the fit; missing: {in_words(absent)} (it has {in_words(picked)})."
-            )
-        matrix: Features = side_by_side([picked[c] for c in columns], columns)
-    else:
-        matrix, found, rows, dim = array_parts(X)
-        if matrix.shape[1] != len(columns):
-            raise ValueError(
-                f"New data must have the {len(columns)} columns of the fit ({in_words(columns)}); it has "
-                f"{matrix.shape[1]}."
-            )
-        if found is not None and sorted(found) != sorted(columns):
-            raise ValueError(
-                f"New data must have the columns of the fit ({in_words(columns)}); it has {in_words(found)}."
-            )
-        if found is not None and found != columns:
-            matrix = matrix[:, [found.index(c) for c in columns]]
-    _check_finite(matrix, columns)
-    return matrix, rows, dim
+def rows_complete(raw: Raw, beside: Sequence[FloatArray]) -> IntArray:
+    """Rows without missing values, in features, target, and what belongs to each row beside them."""
+    lost = lost_in(raw.given, raw.names)[0] | _lost_targets(raw.y)
+    for values in beside:
+        lost = lost | np.isnan(values)
+    if lost.all():
+        raise ValueError("Every row has a missing value, so that missing='drop' leaves none: fill them in.")
+    return np.flatnonzero(~lost)
 
 
-def vector_of(values: Any, n: int, what: str, *, positive: bool = False) -> FloatArray:
-    """A finite vector with one number an observation (weights, offset)."""
+def table_of(raw: Raw, missing: Missing) -> Table:
+    """The table of numbers, checked."""
+    encoding = found_in(raw.given, raw.names, missing)
+    if missing != "mean":
+        refuse_missing(raw.given, raw.names)
+    X = encoded(raw.given, encoding)
+    columns = list(encoding.source)
+    refuse_infinite(X, columns)
+    _check_targets(raw)
+    return Table(X, columns, raw.rows, raw.dim, raw.y, raw.target, encoding)
+
+
+def _check_targets(raw: Raw) -> None:
+    lost = _lost_targets(raw.y) | (~np.isfinite(raw.y) if raw.y.dtype.kind == "f" else False)
+    if np.any(lost):
+        raise ValueError(
+            f"The target {raw.target!r} has {int(np.sum(lost))} NaN or infinite values (first in row "
+            f"{raw.rows[int(np.argmax(lost))]}); remove those rows"
+            + (", as missing='drop' does." if np.any(_lost_targets(raw.y)) else ".")
+        )
+
+
+def formula_table(raw: Raw, formula: str, missing: Missing) -> Table:
+    """The table that a formula makes."""
+    refuse_missing(raw.given, raw.names)
+    assert isinstance(raw.given, list)
+    X, found = formula_found(formula, dict(zip(raw.names, raw.given, strict=True)))
+    refuse_infinite(X, found["columns"])
+    _check_targets(raw)
+    encoding = Encoding(raw.names, missing=missing, formula=found)
+    return Table(X, list(encoding.source), raw.rows, raw.dim, raw.y, raw.target, encoding)
+
+
+def read_table(data: Any, target: str | None) -> Table:
+    """Read what the user handed in, without missing values."""
+    return table_of(take_apart(data, target)[0], "refuse")
+
+
+def filled(X: Features, means: FloatArray) -> Features:
+    """Means in the place of missing values; where there are none, the same matrix."""
+    values: Any = X.data if issparse(X) else X
+    if values.dtype.kind != "f" or not np.isnan(values.sum()):
+        return X
+    if isinstance(X, np.ndarray):
+        return np.where(np.isnan(X), means, X)
+    column = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+    return csc_array((np.where(np.isnan(values), means[column], values), X.indices, X.indptr), shape=X.shape)
+
+
+def vector_of(values: Any, n: int, what: str, *, positive: bool = False, missing: bool = False) -> FloatArray:
+    """A finite vector with one number an observation (weights, offset); with missing values where these may be."""
     refuse_masked(values, f"`{what}`")
     out = np.asarray(values)
     if out.dtype.kind not in "fiub" or out.ndim > 1:
@@ -146,7 +232,7 @@ def vector_of(values: Any, n: int, what: str, *, positive: bool = False) -> Floa
     out = np.broadcast_to(out.astype(float), (n,)) if out.ndim == 0 else out.astype(float)
     if len(out) != n:
         raise ValueError(f"`{what}` has {len(out)} values for {n} observations; they must be as many.")
-    if not np.isfinite(out).all():
+    if not (np.isfinite(out) | (missing & np.isnan(out))).all():
         raise ValueError(f"`{what}` has {int((~np.isfinite(out)).sum())} NaN or infinite values; remove those rows.")
     if positive and (np.any(out < 0) or not np.any(out > 0)):
         raise ValueError(f"`{what}` must not be negative, and not all zero.")
@@ -179,31 +265,34 @@ def plain_labels(y: NDArray[Any]) -> NDArray[Any]:
     return plain if plain.dtype.kind in "biufU" else y.astype(str)
 
 
-def _from_pair(X: Any, y: Any, target: str | None) -> Table:
+def _from_pair(X: Any, y: Any, target: str | None) -> Raw:
+    given: Features | list[Any]
     if is_frame(X):
         parts, rows, dim = frame_parts(X)
-        columns = list(parts)
-        matrix: Features = X.to_numpy() if one_float_block(X) else side_by_side(list(parts.values()), columns)
+        names = list(parts)
+        given = X.to_numpy() if one_float_block(X) else list(parts.values())
     else:
-        matrix, found, rows, dim = array_parts(X)
-        columns = [f"x{j}" for j in range(matrix.shape[1])] if found is None else found
+        given, found, rows, dim = array_parts(X)
+        number = len(given) if isinstance(given, list) else given.shape[1]
+        names = [f"x{j}" for j in range(number)] if found is None else found
     if issparse(y):
         raise ValueError("The target must be a dense vector, not a sparse matrix: y.toarray().ravel() makes it one.")
     refuse_masked(y, "The target")
     y = in_the_order_of(X, y)
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    values = values_of(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     name = getattr(y, "name", None)
     if target is None:
         target = str(name) if name is not None else "y"
-    return Table(matrix, columns, rows, dim, values, target)
+    return Raw(given, names, rows, dim, values, target)
 
 
-def _from_frame(data: Any, target: str | None, aside: Sequence[str]) -> tuple[Table, dict[str, NDArray[Any]]]:
+def _from_frame(data: Any, target: str | None, aside: Sequence[str]) -> tuple[Raw, dict[str, NDArray[Any]]]:
     if not is_frame(data):
         raise TypeError(
-            f"Data must be (X, y), a DataFrame or an xarray Dataset with target=..., not {type(data).__name__}."
+            f"Data must be (X, y), a DataFrame or an xarray Dataset with target=..., not {type(data).__name__}"
+            + ("; collect() it first." if hasattr(data, "collect") else ".")
         )
     parts, rows, dim = frame_parts(data)
     if not parts:
@@ -214,33 +303,30 @@ def _from_frame(data: Any, target: str | None, aside: Sequence[str]) -> tuple[Ta
         raise ValueError(f"There is no column {target!r} to be the target; there are {in_words(parts)}.")
     y = np.asarray(parts.pop(target))
     taken = {name: np.asarray(parts.pop(name)) for name in aside if name in parts}
-    columns = list(parts)
-    return Table(side_by_side(list(parts.values()), columns), columns, rows, dim, y, target), taken
+    return Raw(list(parts.values()), list(parts), rows, dim, y, target), taken
 
 
-def _check(table: Table) -> None:
-    X, y = table.X, table.y
-    if not table.n or not X.shape[1]:
-        what = "rows" if not table.n else "feature columns"
-        raise ValueError(f"The data are empty: there are no {what}.")
-    if y.ndim != 1:
-        raise ValueError(f"The target must be one value an observation, got an array of shape {y.shape}.")
-    if X.shape[0] != len(y):
-        raise ValueError(f"X has {X.shape[0]} rows and y has {len(y)} values; they must be as many.")
-    _check_finite(X, table.columns)
-    lost = pd.isna(y) if y.dtype.kind in "OUSTM" else ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(len(y), bool)
-    if np.any(lost):
+def _lost_targets(y: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(pd.isna(y)) if y.dtype.kind in "OUSTMf" else np.zeros(len(y), bool)
+
+
+def refuse_missing(given: Features | list[Any], names: Sequence[str]) -> None:
+    """Refuse missing values, naming the columns and how many there are."""
+    rows, counts = lost_in(given, names)
+    if counts:
+        worst = [f"{name!r} ({number})" for name, number in counts.items()]
         raise ValueError(
-            f"The target {table.target!r} has {int(np.sum(lost))} NaN or infinite values (first in row "
-            f"{table.rows[int(np.argmax(lost))]}); remove those rows."
+            f"Missing values in {in_words(worst, quote=False)}, first in row {int(np.argmax(rows))}: missing='drop' "
+            "leaves out those rows, missing='mean' fills them in and marks them, or remove the columns."
         )
 
 
-def _check_finite(X: Features, columns: list[str]) -> None:
+def refuse_infinite(X: Features, columns: list[str]) -> None:
+    """Refuse infinite values; those missing have been seen to."""
     values = X.data if issparse(X) else X
     if values.dtype.kind != "f" or np.isfinite(values.sum()):  # one pass; a finite sum has only finite terms
         return
-    bad = ~np.isfinite(values)
+    bad = np.isinf(values)
     if not bad.any():  # only the sum overflowed
         return
     if issparse(X):
@@ -251,8 +337,7 @@ def _check_finite(X: Features, columns: list[str]) -> None:
         counts, first = bad.sum(axis=0), int(np.argmax(bad.any(axis=1)))
     worst = [f"{columns[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)]
     raise ValueError(
-        f"NaN or infinite values in {in_words(worst, quote=False)}, first in row {first}; fill them in or remove "
-        "those rows."
+        f"Infinite values in {in_words(worst, quote=False)}, first in row {first}; fill them in or remove those rows."
     )
 
 
@@ -277,12 +362,11 @@ def _largest(values: Any) -> FloatArray:
     return np.maximum(np.abs(np.ravel(high).astype(float)), np.abs(np.ravel(low).astype(float)))
 
 
-def check_constant(names: list[str], scale: FloatArray) -> None:
-    """Refuse constant columns, beside a bias."""
-    constant = np.flatnonzero(scale == 0)
-    if len(constant):
+def check_constant(constant: list[str]) -> None:
+    """Refuse constant columns that cannot be left out, beside a bias."""
+    if constant:
         raise ValueError(
-            f"Constant columns cannot be told from the bias: {in_words([names[j] for j in constant])}; drop them, or "
+            f"Constant columns cannot be told from the bias: {in_words(constant)}; drop them, or "
             "fit without a bias: basis=bs.basis.linear(bias=False, standardise=False)."
         )
 
@@ -292,88 +376,3 @@ def in_words(names: Any, *, quote: bool = True) -> str:
     shown = [repr(str(n)) if quote else str(n) for n in list(names)[:_SHOWN]]
     more = len(list(names)) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
-
-
-def is_by_class(X: Any) -> bool:
-    """Whether features are given for each class."""
-    if isinstance(X, xr.DataArray):
-        return X.ndim == 3
-    if issparse(X):  # one kind of which is a dict
-        return False
-    return isinstance(X, dict) or (isinstance(X, np.ndarray) and X.ndim == 3)
-
-
-def class_tables(X: Any, y: Any, target: str | None) -> list[Table]:
-    """One table a class, in the order of the sorted labels, with the same rows and target."""
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
-    if values.dtype.kind == "f" and np.any(values != np.floor(values)):
-        raise ValueError(
-            "X must be a table of rows and columns, not an array of 3 dimensions or a dict: only classes have features "
-            "of their own, and this target holds numbers."
-        )
-    classes = np.unique(plain_labels(values)) if values.ndim == 1 else np.empty(0)
-    tables = []
-    for label, part in zip(classes.tolist(), by_class(X, classes), strict=True):
-        try:
-            tables.append(read_table((part, y), target)[0])
-        except ValueError as problem:
-            raise ValueError(f"Features of class {label!r}: {problem}") from None
-    if not tables:
-        raise ValueError(f"The target must be one label an observation, got an array of shape {values.shape}.")
-    return tables
-
-
-def class_features_of(
-    X: Any, classes: NDArray[Any], columns: list[list[str]]
-) -> tuple[list[Features], NDArray[Any], str]:
-    """New rows for a fit with features of each class's own: one matrix a class, row labels, name of their dimension."""
-    if not is_by_class(X):
-        raise ValueError(
-            "This fit has features of each class's own: give the new rows as a dict by class, or as an array with a "
-            f"class dim, for {in_words(classes)}."
-        )
-    found = [features_of(part, own) for part, own in zip(by_class(X, classes), columns, strict=True)]
-    counts = {matrix.shape[0] for matrix, _, _ in found}
-    if len(counts) > 1:
-        raise ValueError(f"The classes' features have different numbers of rows ({sorted(counts)}); give the same.")
-    return [matrix for matrix, _, _ in found], found[0][1], found[0][2]
-
-
-def by_class(X: Any, classes: NDArray[Any]) -> list[Any]:
-    """The parts of X in the order of the classes."""
-    if isinstance(X, dict):
-        return _of_dict(X, classes)
-    if isinstance(X, xr.DataArray):
-        return _of_labelled(X, classes)
-    if X.shape[1] != len(classes):
-        raise ValueError(
-            f"X of 3 dimensions, {X.shape}, is read as (observations, classes, features), but there are {len(classes)} "
-            f"classes ({in_words(classes)}), not {X.shape[1]}."
-        )
-    return [X[:, c] for c in range(len(classes))]
-
-
-def _of_dict(X: dict[Any, Any], classes: NDArray[Any]) -> list[Any]:
-    given = {str(label): part for label, part in X.items()}
-    _check_labels(list(given), classes)
-    return [given[str(label)] for label in classes.tolist()]
-
-
-def _of_labelled(X: xr.DataArray, classes: NDArray[Any]) -> list[Any]:
-    if "class" not in X.dims:
-        raise ValueError(f"Of three dims one must be called 'class'; these are {in_words(X.dims)}.")
-    obs, feature = (dim for dim in X.dims if dim != "class")
-    X = X.transpose(obs, "class", feature)
-    if "class" not in X.coords:
-        return by_class(X.to_numpy(), classes)
-    labels = [str(label) for label in X["class"].to_numpy().tolist()]
-    _check_labels(labels, classes)
-    return [X.isel({"class": labels.index(str(label))}).drop_vars("class") for label in classes.tolist()]
-
-
-def _check_labels(labels: list[str], classes: NDArray[Any]) -> None:
-    wanted = [str(label) for label in classes.tolist()]
-    missing, unknown = [w for w in wanted if w not in labels], [g for g in labels if g not in wanted]
-    if missing or unknown:
-        what = f"none for {in_words(missing)}" if missing else f"some for {in_words(unknown)}, which the target lacks"
-        raise ValueError(f"Every class needs features of its own, and no other: there are {what}.")

@@ -20,7 +20,7 @@ from bayes_sparse.inputs.rows import read_rows
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.refits.folds import check_classes, folds_of
 from bayes_sparse.refits.own_rows import OwnRefit, own_rows
-from bayes_sparse.refits.refit import Refit, Scored
+from bayes_sparse.refits.refit import Refit, Scored, left_out
 from bayes_sparse.refits.workers import answers
 from bayes_sparse.trees.read import stored
 
@@ -71,7 +71,8 @@ def kfold(
     Selection, hyper-parameters and a kernel's width are found in every fold, by the rows that are fitted. A row is
     scored by its log density, averaged over the posterior of that fit: exactly for evidence methods, by quadrature over
     the predictor (nuisance parameters at their estimates); over draws for several classes and for NUTS. A row of weight
-    w counts w times. Columns that are constant in the rows fitted are left out there. Rows that are in no part to be
+    w counts w times. Columns that are constant in the rows fitted, such as a level that none of them has, are left out
+    there. Rows that are in no part to be
     scored are not in the answer. The effective number of parameters is how much better a fit of all rows scores them.
 
     Examples
@@ -84,11 +85,12 @@ def kfold(
     """
     if isinstance(choose_model(model), Declared):
         return _own(model, data, folds, groups, random_seed, progressbar, fit_arguments)
-    given = [fit_arguments.pop(name, None) for name in ("target", "weights", "offset")]
-    rows = read_rows(data, *given)
+    given = {name: fit_arguments.pop(name, None) for name in ("target", "weights", "offset")}
+    given["formula"] = fit_arguments.pop("formula", None)
+    rows = read_rows(data, **given, missing=fit_arguments.pop("missing", "refuse"))
     labelled = data[0] if isinstance(data, tuple) else data
     folds, groups = in_the_order_of(labelled, folds, "`folds`"), in_the_order_of(labelled, groups, "`groups`")
-    split = folds_of(folds, rows, groups, random_seed)
+    split = folds_of(rows.of(folds), rows, rows.of(groups), random_seed)
     refit = Refit(rows, split, {"model": model, "random_seed": random_seed, **fit_arguments})
     return cross_validated(refit, workers, progressbar, one_out=isinstance(folds, str))
 
@@ -160,7 +162,7 @@ def cross_validated(
         "good_k": None,
         "elpd_i": pointwise,
         "statuses": statuses,
-        "notes": _notes(refit, scored, len(tested)),
+        "notes": _notes(refit, scored, len(tested), left_out(stored(whole))),
     }
     _tell(statuses)
     from bayes_sparse.results.elpd import RefittedKFold, RefittedLOO  # imports ArviZ, which takes a second
@@ -170,11 +172,11 @@ def cross_validated(
     return RefittedKFold(n_folds=number, p_kfold_i=pointwise.copy(data=gained), **common)
 
 
-def _notes(refit: Refit, scored: list[Scored], tested: int) -> tuple[str, ...]:
+def _notes(refit: Refit, scored: list[Scored], tested: int, always: int) -> tuple[str, ...]:
     notes, n, number = [], refit.rows.n, len(scored)
     if tested < n:
         notes.append(f"{n - tested} of {n} rows are in no part to be scored, and not in the elpd.")
-    short = sum(one.left_out > 0 for one in scored)
+    short = sum(one.left_out > always for one in scored)
     if short:
         notes.append(f"In {short} of {number} fits some columns were constant, and left out.")
     odd = Counter(one.status for one in scored if one.status != "sampled" and Status.of(one.status).level != "good")

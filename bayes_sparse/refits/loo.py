@@ -8,8 +8,9 @@ import numpy as np
 import xarray as xr
 
 from bayes_sparse.fitting.asked import arguments_of
+from bayes_sparse.inputs.new_rows import class_features_of, features_of
 from bayes_sparse.inputs.rows import Rows
-from bayes_sparse.inputs.table import Table, class_features_of, features_of
+from bayes_sparse.inputs.table import Table
 from bayes_sparse.refits.folds import folds_of
 from bayes_sparse.refits.kfold import cross_validated
 from bayes_sparse.refits.refit import Refit
@@ -99,21 +100,23 @@ def _rows(fit: StoredFit, data: Any) -> Rows:
     if X is None:
         if "X" not in fit.constant:
             raise ValueError("The tree does not hold the features that were fitted: give them, loo(..., data=(X, y)).")
-        X = fit.constant["X"].to_numpy()
-    by_class = bool(fit.columns) and isinstance(fit.columns[0], list)
-    if by_class:
+        X = Table(fit.constant["X"].to_numpy(), fit.columns, np.arange(len(y)), "obs", y, "")
+    if fit.by_class:
         assert classes is not None
-        parts, _, _ = class_features_of(X, classes, fit.columns)
+        parts, _, _ = class_features_of(X, classes, fit.columns, fit.encodings)
         names = fit.columns
     else:
-        parts, names = [features_of(X, fit.columns)[0]], [fit.columns]
+        parts, names = [features_of(X, fit.columns, fit.encodings[0], fill=False).X], [fit.columns]
     if parts[0].shape[0] != len(y):
         raise ValueError(f"`data` have {parts[0].shape[0]} rows, and {len(y)} were fitted; give the same.")
     dim = str(fit.observed.dims[0])
     labels = fit.observed[dim].to_numpy()
-    tables = [Table(part, own, labels, dim, y, str(fit.observed.name)) for part, own in zip(parts, names, strict=True)]
+    tables = [
+        Table(part, own, labels, dim, y, str(fit.observed.name), how)
+        for part, own, how in zip(parts, names, fit.encodings, strict=True)
+    ]
     beside = [fit.constant[name].to_numpy() if name in fit.constant else None for name in ("weights", "offset")]
-    return Rows(tables, by_class, *beside)
+    return Rows(tables, fit.by_class, *beside)
 
 
 def _check(fit: StoredFit, whole: StoredFit) -> None:

@@ -8,21 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from bayes_sparse.common.progress import quiet
-from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs.rows import Rows
 from bayes_sparse.inputs.table import plain_labels
 from bayes_sparse.methods.nuts import NUTS
-from bayes_sparse.problem.design import column_moments
-from bayes_sparse.problem.sparse_design import sparse_moments
 from bayes_sparse.refits.folds import Fold
 from bayes_sparse.results.comparison.held_out import HeldOut, log_scores
-from bayes_sparse.trees.read import stored
+from bayes_sparse.trees.read import StoredFit, stored
 
-__all__ = ["Refit", "Scored"]
+__all__ = ["Refit", "Scored", "left_out"]
 
 
 class Scored(NamedTuple):
@@ -63,12 +62,13 @@ class Refit:
 
     def scores(self, tree: xr.DataTree, rows: Rows) -> FloatArray:
         """Log density of each row."""
-        X: Any = rows.tables[0].X
-        if rows.by_class:
-            labels = np.unique(plain_labels(self.rows.y)).tolist()
-            X = {label: table.X for label, table in zip(labels, rows.tables, strict=True)}
         with quiet():
-            return log_scores(tree, HeldOut(X, rows.y, rows.offset))
+            return log_scores(tree, HeldOut(rows.features(self._labels), rows.y, rows.offset))
+
+    @cached_property
+    def _labels(self) -> NDArray[Any]:
+        """Of all classes, also where rows that are scored are of some of them."""
+        return np.unique(plain_labels(self.rows.y)) if self.rows.by_class else np.empty(0)
 
     def __call__(self, number: int) -> Scored:
         """Fit, and score the rows that were left out."""
@@ -79,24 +79,11 @@ class Refit:
             raise ValueError(f"{fold.name}: {problem}") from problem
 
     def _scored(self, fold: Fold) -> Scored:
-        train = self.rows.at(fold.fitted(self.rows.n))
-        columns = self._telling(train)
-        if columns is not None:
-            train = train.at(np.arange(train.n), columns)
-        tree = self._fit(train)
-        scores = self.scores(tree, self.rows.at(fold.test, columns))
-        lost = sum(len(t.columns) for t in self.rows.tables) - sum(len(t.columns) for t in train.tables)
-        return Scored(scores, str(stored(tree).status or "sampled"), lost)
+        tree = self._fit(self.rows.at(fold.fitted(self.rows.n)))
+        scores, again = self.scores(tree, self.rows.at(fold.test)), stored(tree)
+        return Scored(scores, str(again.status or "sampled"), left_out(again))
 
-    def _telling(self, train: Rows) -> list[IntArray] | None:
-        """Columns that are not constant in the rows fitted, where that matters; None for all of them."""
-        if not (self.basis.bias and self.basis.takes_sparse):  # the basis functions must be the features themselves
-            return None
-        keep = self.arguments.get("keep")
-        kept = [] if keep is None else [keep] if isinstance(keep, str) else [str(name) for name in keep]
-        telling = []
-        for table in train.tables:
-            sd = (column_moments(table.X) if isinstance(table.X, np.ndarray) else sparse_moments(table.X))[1]
-            telling.append(np.flatnonzero((sd > 0) | np.isin(table.columns, kept)))
-        whole = all(len(own) == len(table.columns) for own, table in zip(telling, train.tables, strict=True))
-        return None if whole else telling
+
+def left_out(fit: StoredFit) -> int:
+    """How many columns a fit has left out because they are constant in its rows."""
+    return 0 if fit.declared else sum(len(how.constant) for how in fit.encodings)

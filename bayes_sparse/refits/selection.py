@@ -17,30 +17,32 @@ from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs import basis as bases
-from bayes_sparse.inputs.table import class_features_of, features_of, in_words, plain_labels
+from bayes_sparse.inputs.frames import values_of
+from bayes_sparse.inputs.new_rows import class_features_of, features_of
+from bayes_sparse.inputs.table import in_words, plain_labels
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.folds import balanced_folds
 from bayes_sparse.refits.rankings import IN_WORDS, RIVALS, plain_classifier, sklearn
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import relevance
-from bayes_sparse.trees.read import stored
+from bayes_sparse.trees.read import StoredFit, stored
 
 __all__ = ["FeatureColumns", "Recipe", "codes_of", "columns_of", "recipe_of", "selection_path"]
 
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """What the tree says of its fit: arguments of `fit`, and the columns, or those of each class."""
+    """What the tree says of its fit: arguments of `fit`, and how it reads its columns."""
 
     arguments: dict[str, Any]
     attributes: dict[str, Any]
     basis: bases.Basis
-    columns: list[Any]
+    fit: StoredFit
 
     @property
     def by_class(self) -> bool:
         """Whether every class has features of its own."""
-        return bool(self.columns) and isinstance(self.columns[0], list)
+        return self.fit.by_class
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,19 +100,20 @@ def recipe_of(tree: xr.DataTree) -> Recipe:
     if "smoothness" in found:
         arguments["smoothness"] = float(found["smoothness"])
     attributes = {name: found[name] for name in ("method", "hyper", "smoothness") if name in found}
-    return Recipe(arguments, {"model": settings["model"], **attributes}, basis, settings["columns"])
+    return Recipe(arguments, {"model": settings["model"], **attributes}, basis, fit)
 
 
 def columns_of(tree: xr.DataTree, recipe: Recipe, X: Any) -> FeatureColumns:
     """Basis functions of all rows: each depends on its own row alone, so nothing is learnt from the rows held out."""
     evidence: Any = tree["evidence"].to_dataset()
+    fit = recipe.fit
     names = evidence["basis"].to_numpy().astype(str)
     if not recipe.by_class:
-        Phi = _expanded(features_of(X, recipe.columns)[0], recipe.basis)
+        Phi = _expanded(features_of(X, fit.columns, fit.encodings[0]).X, recipe.basis)
         if "of_column" in evidence.coords:
             names = evidence["of_column"].to_numpy().astype(str)[: Phi.shape[1]]  # all classes have the same
         return FeatureColumns(Phi, names)
-    parts = class_features_of(X, tree["constant_data"]["class"].to_numpy(), recipe.columns)[0]
+    parts = class_features_of(X, tree["constant_data"]["class"].to_numpy(), fit.columns, fit.encodings)[0]
     return FeatureColumns(
         np.hstack([_expanded(part, recipe.basis) for part in parts]),
         names,
@@ -126,7 +129,7 @@ def _expanded(X: Any, basis: bases.Basis) -> FloatArray:
 
 def codes_of(tree: xr.DataTree, y: Any, n: int) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Class of each row as a number, and the labels, which must be those of the fit."""
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    values = values_of(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.shape != (n,):

@@ -15,11 +15,10 @@ import xarray as xr
 
 from bayes_sparse.common.progress import FitProgress, quiet
 from bayes_sparse.common.statuses import Status
-from bayes_sparse.common.types import FloatArray
 from bayes_sparse.fitting.choices import checked_hyper, choose, choose_model
 from bayes_sparse.fitting.fit import fit
-from bayes_sparse.inputs.frames import is_frame
-from bayes_sparse.inputs.table import in_words
+from bayes_sparse.inputs.rows import read_rows
+from bayes_sparse.inputs.table import in_words, plain_labels
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.models import Declared
 from bayes_sparse.results.comparison.marginals import Marginals, aligned_marginals
@@ -142,6 +141,13 @@ def _moves(parameters: pd.DataFrame, summary: pd.DataFrame) -> str:
 
 
 _FACTORS = (1.0, 0.1, 10.0)  # of the rate b, where no settings are given
+_OF_DATA: dict[str, Any] = {
+    "target": None,
+    "weights": None,
+    "offset": None,
+    "missing": "refuse",
+    "formula": None,
+}  # of `fit`
 _OF_FIT = frozenset(signature(fit).parameters) - {"settings"}
 
 
@@ -241,7 +247,7 @@ def sensitivity(
     aligned, terms = aligned_marginals(trees)
     relevant = relevant_terms(trees, aligned, terms)
     parameters = changes(aligned)
-    fitted = _fitted_changes(trees, model, data)
+    fitted = _fitted_changes(trees, model, data, fit_arguments)
     summary = summary_of_changes(list(settings), trees, failed, parameters, relevant, fitted)
     return Sensitivity(trees, parameters, summary, relevant, verdict_of_changes(summary, parameters, relevant))
 
@@ -300,19 +306,18 @@ def _check(model: Any, method: Any, arguments: dict[str, Any]) -> None:
         raise ValueError("The bounds of lambda matter to NUTS alone: give method='nuts'.")
 
 
-def _fitted_changes(trees: dict[str, xr.DataTree], model: Any, data: Any) -> dict[str, float]:
+def _fitted_changes(
+    trees: dict[str, xr.DataTree], model: Any, data: Any, arguments: dict[str, Any]
+) -> dict[str, float]:
     """Largest change of a fitted probability or mean at the training rows, against the first tree."""
-    with quiet():
-        values = [_fitted(tree, model, data) for tree in trees.values()]
-    return {name: float(np.max(np.abs(own - values[0]))) for name, own in zip(trees, values, strict=True)}
-
-
-def _fitted(tree: xr.DataTree, model: Any, data: Any) -> FloatArray:
     chosen = choose_model(model)
     if isinstance(chosen, Declared):
-        predicted = predict(tree, model=chosen.model)
+        rows, given = None, {"model": chosen.model}
     else:
-        constant = tree["constant_data"].to_dataset()
-        offset = constant["offset"].to_numpy() if "offset" in constant else None
-        predicted = predict(tree, data if is_frame(data) else data[0], offset=offset)
-    return np.asarray(predicted["probability" if "probability" in predicted else "mean"].to_numpy())
+        rows = read_rows(data, **{name: arguments.get(name, default) for name, default in _OF_DATA.items()})
+        given = {"offset": rows.offset}
+    X = None if rows is None else rows.features(np.unique(plain_labels(rows.y)))
+    with quiet():
+        found = [predict(tree, X, **given) for tree in trees.values()]
+    values = [own["probability" if "probability" in own else "mean"].to_numpy() for own in found]
+    return {name: float(np.max(np.abs(own - values[0]))) for name, own in zip(trees, values, strict=True)}

@@ -14,7 +14,7 @@ from scipy.special import betaincinv
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.bambi_model import BambiModel, graph_of
 from bayes_sparse.inputs.basis import check_dense
-from bayes_sparse.inputs.table import features_of
+from bayes_sparse.inputs.new_rows import features_of
 from bayes_sparse.results.importance import log_densities
 from bayes_sparse.results.predict.new_rows import columns_at, drawn_weights
 from bayes_sparse.results.relevance import unpruned
@@ -102,7 +102,7 @@ def replicates(fit: StoredFit, X: Any, *, every: bool = False) -> FloatArray:
     With ``every`` one data set for each draw of the posterior, in their order, if they are not too many.
     """
     rng, likelihood = np.random.default_rng(0), fit.likelihood
-    features, _, _ = features_of(X, fit.columns)
+    features = features_of(X, fit.columns, fit.encodings[0]).X
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
     most = max(_DRAWS, _LARGEST // matrix.shape[0]) if every and fit.posterior is not None else _DRAWS
     column, w, nuisance = drawn_weights(fit, most, rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -75,7 +75,7 @@ def relevance(
     tree: xr.DataTree,
     *,
     space: Literal["weights", "eigen"] = "weights",
-    by: Literal["weight", "feature"] = "weight",
+    by: Literal["weight", "feature", "column"] = "weight",
     order: Literal["strength", "forward"] = "strength",
     false_finds: float = FALSE_FINDS,
     delta: float | Mapping[str, float] | None = None,
@@ -91,8 +91,9 @@ def relevance(
         From `bayes_sparse.fit`.
     space : "weights" or "eigen"
         Of a one-step method: the weights, none of which is pruned, or the directions it chose among.
-    by : "weight" or "feature"
-        With several classes: a row for each feature and class, or for each feature, over all classes.
+    by : "weight", "feature" or "column"
+        With several classes: a row for each feature and class, or for each feature, over all classes. ``"column"``: a
+        row for each column as it was handed in, over all levels of a category (terms of a formula), and all classes.
     order : "strength" or "forward"
         How the terms kept are ordered: by how large each is beside all others, in units of its sd; or by which would be
         taken up first, second ... by a greedy search in the posterior. To select a given number of features the latter
@@ -123,17 +124,18 @@ def relevance(
         Ordered by relevant, then by |mean| / sd, then by score. A method on the L1 path has pull, the slope of the
         log-likelihood along the column in units of lambda: 1 or -1 where the weight is not zero, and else how near it
         is to entering. By feature: the number of classes that keep it, the sum of their gammas, strength (the root of
-        the sum of (mean / sd)^2 over classes), and the best score and chance. In the order "forward" there is gain,
-        what each added when it was taken up, in nats. Of directions: curvature h of the likelihood, u at the expansion
-        point, alpha, mode, mean and sd of u, gamma and relevant. Where NUTS sampled everything nothing is pruned and
-        nothing has a rival: there are low and high, the ends of the central 95% interval; sign, the posterior
-        probability that a weight has the sign it most probably has; gamma, the mean over draws of h / (h + precision)
-        with h the likelihood's curvature along the column, and gamma_low and gamma_high, between which 95% of the draws
-        have it; and the score is (mean / sd)^2. None of these is the probability that a feature matters. The weights of
-        a one-step method have mean and sd alone: it chooses among directions, each a mixture of all weights, and calls
-        no weight relevant or not. Their sd is not the posterior's, in which a direction left out is exactly zero, but
-        the root mean squared distance from the mean of what the data alone say; NaN where they do not determine a
-        weight by itself (more columns than rows, kernels).
+        the sum of (mean / sd)^2 over classes), and the best score and chance; by column the same, with the number of
+        levels kept. Columns left out because they are constant stand last, and are not relevant. In the order "forward"
+        there is gain, what each added when it was taken up, in nats. Of directions: curvature h of the likelihood, u at
+        the expansion point, alpha, mode, mean and sd of u, gamma and relevant. Where NUTS sampled everything nothing is
+        pruned and nothing has a rival: there are low and high, the ends of the central 95% interval; sign, the
+        posterior probability that a weight has the sign it most probably has; gamma, the mean over draws of h / (h +
+        precision) with h the likelihood's curvature along the column, and gamma_low and gamma_high, between which 95%
+        of the draws have it; and the score is (mean / sd)^2. None of these is the probability that a feature matters.
+        The weights of a one-step method have mean and sd alone: it chooses among directions, each a mixture of all
+        weights, and calls no weight relevant or not. Their sd is not the posterior's, in which a direction left out is
+        exactly zero, but the root mean squared distance from the mean of what the data alone say; NaN where they do not
+        determine a weight by itself (more columns than rows, kernels).
     """
     fit = stored(tree)
     if "evidence" not in tree.children:
@@ -149,8 +151,8 @@ def relevance(
         return _directions(evidence)
     if space != "weights":
         raise ValueError(f"`space` is 'weights' or 'eigen', got {space!r}.")
-    if by not in ("weight", "feature"):
-        raise ValueError(f"`by` is 'weight' or 'feature', got {by!r}.")
+    if by not in ("weight", "feature", "column"):
+        raise ValueError(f"`by` is 'weight', 'feature' or 'column', got {by!r}.")
     if not 0 <= false_finds <= 1:
         raise ValueError(f"`false_finds` is a probability, from 0 to 1, got {false_finds!r}.")
     prunes = not one_step and "column" in evidence
@@ -158,17 +160,75 @@ def relevance(
         raise ValueError(f"`order` is 'strength', or 'forward' for a fit that prunes weights, got {order!r}.")
     table = _weights(fit, evidence) if one_step else _terms(evidence, false_finds)
     several = "of_class" in evidence.coords
-    names = pd.Series(evidence["basis"].to_numpy(), index=evidence["basis"].to_numpy())
-    group = _groups(evidence)
-    owner = _owners(evidence)[0] if several and by == "feature" else names if group is None else group
-    if several and by == "feature":
-        table = _mixed(table, evidence) if one_step else _of_features(table, evidence)
+    group, owner = _groups(evidence), _owner(fit, evidence, by if several or by == "column" else "weight")
+    summed = owner is not None
+    if owner is not None:
+        table = (
+            _mixed(table, owner) if one_step else _of_features(table, owner, "classes" if by == "feature" else "levels")
+        )
+    else:
+        owner = pd.Series(table.index, index=table.index) if group is None else group
     if order == "forward":
         gain = taken_up(evidence, owner)
         if owner is group:
             gain = pd.Series({name: value for own, value in gain.items() for name in group.index[group == own]})
         table = _taken_up_first(table, gain)
-    return _by_class(table, evidence) if several and by == "weight" else table
+    table = _by_class(table, evidence) if several and not summed else table
+    return table if one_step else _with_constant(table, fit, by)
+
+
+def _owner(fit: StoredFit, evidence: xr.Dataset, by: str) -> pd.Series | None:
+    """What each basis function belongs to, by its name; None where it stands for itself."""
+    if by == "weight":
+        return None
+    names = pd.Series(evidence["basis"].to_numpy(), index=evidence["basis"].to_numpy())
+    feature = _owners(evidence)[0] if "of_class" in evidence.coords else names
+    if by == "feature":
+        return feature
+    sources: dict[str, str] = {}
+    for how in [] if fit.declared else fit.encodings:
+        sources |= how.source
+    return feature.map(lambda name: sources.get(str(name), str(name)))
+
+
+def _with_constant(table: pd.DataFrame, fit: StoredFit, by: str) -> pd.DataFrame:
+    """The table with the columns that were left out because they are constant, at its end: not relevant."""
+    left = [] if fit.declared else [(how, name) for how in fit.encodings for name in how.constant]
+    names = dict.fromkeys(how.owner(name) if by == "column" else name for how, name in left)
+    if isinstance(table.index, pd.MultiIndex):
+        classes = fit.classes or []
+        owners = fit.encodings if fit.by_class else fit.encodings * len(classes)
+        added: list[Any] = [(n, label) for how, label in zip(owners, classes, strict=True) for n in how.constant]
+    else:
+        added = [name for name in names if name not in table.index]
+    if not added:
+        return table
+    blank = {name: _BLANK.get(name, np.nan) for name in table.columns}
+    index = pd.MultiIndex.from_tuples(added, names=table.index.names) if isinstance(added[0], tuple) else added
+    rest = pd.DataFrame({name: [value] * len(added) for name, value in blank.items()}, index=index)
+    whole = pd.concat([table, rest.astype(dict(table.dtypes))])
+    return (
+        whole.rename_axis(table.index.names) if isinstance(table.index, pd.MultiIndex) else whole.rename_axis("basis")
+    )
+
+
+# What the table says of a column that is not in the model.
+_BLANK: dict[str, Any] = {
+    "precision": np.inf,
+    "mean": 0.0,
+    "kept": False,
+    "relevant": False,
+    "word": _WORDS[2],
+    "rival": (),
+    "alternatives": "",
+    "group": "",
+    "classes": 0,
+    "levels": 0,
+    "strength": 0.0,
+    "gamma": 0.0,
+    "chance": 1.0,
+    "score": 0.0,
+}
 
 
 def _of_draws(tree: xr.DataTree, fit: StoredFit, delta: float | Mapping[str, float] | None) -> xr.Dataset:
@@ -268,13 +328,13 @@ def _by_class(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
     return table.set_axis(pd.MultiIndex.from_arrays(labels, names=["basis", "class"]))
 
 
-def _of_features(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
-    """One row a feature, over all classes."""
+def _of_features(table: pd.DataFrame, owners: pd.Series, count: str) -> pd.DataFrame:
+    """One row a feature, over all classes, or one a column, over its levels too; ``count`` is how many are kept."""
     kept = table["kept"]
-    owner = _owners(evidence)[0][table.index].to_numpy()
+    owner = owners[table.index].to_numpy()
     parts = pd.DataFrame(
         {
-            "classes": kept.astype(int),
+            count: kept.astype(int),
             "gamma": table.get("gamma", np.nan),
             "strength": ((table["mean"] / table["sd"]).where(kept, 0.0) ** 2).fillna(0.0),
         },
@@ -284,7 +344,7 @@ def _of_features(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
     out = parts.groupby(owner, sort=False).sum(min_count=1)
     out["strength"] = np.sqrt(out["strength"])
     out["score"], out["chance"] = grouped["score"].max(), grouped["chance"].min()
-    out["kept"], out["relevant"] = out["classes"] > 0, grouped["relevant"].any()
+    out["kept"], out["relevant"] = out[count] > 0, grouped["relevant"].any()
     _put_word(out)
     near = out["strength"].where(out["kept"], out["score"].fillna(0.0))
     out = out.assign(_near=near).sort_values(["relevant", "kept", "_near"], ascending=False, kind="stable")
@@ -310,9 +370,9 @@ def _weights(fit: StoredFit, evidence: xr.Dataset) -> pd.DataFrame:
     return table.loc[strength.sort_values(ascending=False, kind="stable").index]
 
 
-def _mixed(table: pd.DataFrame, evidence: xr.Dataset) -> pd.DataFrame:
+def _mixed(table: pd.DataFrame, owners: pd.Series) -> pd.DataFrame:
     """The same, one row a feature."""
-    owner = _owners(evidence)[0][table.index].to_numpy()
+    owner = owners[table.index].to_numpy()
     square = ((table["mean"] / table["sd"]) ** 2).groupby(owner, sort=False).sum(min_count=1)
     out = pd.DataFrame({"strength": square**0.5}).rename_axis("basis")
     return out.sort_values("strength", ascending=False, kind="stable")

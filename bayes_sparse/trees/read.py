@@ -16,6 +16,7 @@ from bayes_sparse.common.statuses import Status
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import likelihoods
+from bayes_sparse.inputs.encoding import Encoding
 from bayes_sparse.inputs.model import slab_precision
 from bayes_sparse.inputs.pm_model.roles import Asked
 
@@ -133,6 +134,32 @@ class StoredFit:
     def columns(self) -> list[Any]:
         """Names of the features, or of those of each class."""
         return list(self.settings["columns"])
+
+    @property
+    def by_class(self) -> bool:
+        """Whether every class has features of its own."""
+        return bool(self.columns) and isinstance(self.columns[0], list)
+
+    @cached_property
+    def encodings(self) -> list[Encoding]:
+        """How the columns handed in became those of the fit: one, or one a class."""
+        if "encodings" in self.settings:
+            return [Encoding(**how) for how in self.settings["encodings"]]
+        return [Encoding(own) for own in (self.columns if self.by_class else [self.columns])]
+
+    @cached_property
+    def needed(self) -> list[set[str]]:
+        """Columns that have a weight, or those of each class; of a basis that mixes columns all."""
+        columns = self.columns if self.by_class else [self.columns]
+        if self.evidence is None or not self.basis.takes_sparse:
+            return [set(own) for own in columns]
+        active = self.evidence["column"].to_numpy()
+        sizes = [len(own) for own in columns]
+        starts = [0, *np.cumsum(sizes)[:-1].tolist()]
+        if not self.by_class:  # classes that share their features have them one after the other
+            active = active[active < len(self.vectors["w"][1])] % sizes[0]
+        inside = [{int(j) - start for j in active} for start in starts]
+        return [{own[j] for j in at if 0 <= j < len(own)} for own, at in zip(columns, inside, strict=True)]
 
     @property
     def vectors(self) -> dict[str, tuple[str, list[Any]]]:

@@ -86,9 +86,10 @@ def test_a_constant_target():
     refused(lambda: fit((X, np.full(N, 2.5)), likelihood="normal"), "'y'", "constant", "2.5")
 
 
-def test_a_constant_column():
-    refused(lambda: fit(table(dose=3.0), target="y"), "'dose'", "bias", "drop")
-    refused(lambda: fit(table(dose=0.1), target="y"), "'dose'")  # its computed sd is not exactly zero
+def test_a_constant_column_that_is_to_be_kept():
+    refused(lambda: fit(table(dose=3.0), target="y", keep="dose"), "'dose'", "bias", "drop")
+    refused(lambda: fit(table(dose=0.1), target="y", keep="dose"), "'dose'")  # its computed sd is not exactly zero
+    refused(lambda: fit((np.ones((N, 2)), Y)), "Every column is constant")
     tree = fit(table(dose=3.0), target="y", basis=bs.basis.linear(bias=False, standardise=False))
     assert tree["evidence"].attrs["status"] == "converged"
 
@@ -116,16 +117,19 @@ def test_two_columns_of_one_name():
 
 
 @pytest.mark.parametrize(
-    "column",
+    ("column", "said"),
     [
-        pd.Series(["low", "high"] * (N // 2)),
-        pd.Series(["low", "high"] * (N // 2)).astype("category"),
-        pd.Series(pd.date_range("2020-01-01", periods=N)),
+        (pd.date_range("2020-01-01", periods=N), "days since the first one"),
+        (pd.date_range("2020-01-01", periods=N).date, "days since the first one"),
+        (pd.timedelta_range("1h", periods=N), "dates or times"),
+        ([f"patient {i}" for i in range(N)], "40 different words in 40 rows"),
+        (["unknown", *X[1:, 1].tolist()], "'unknown', for one, among numbers"),
+        (pd.Categorical([1, "1"] * (N // 2)), "two levels called '1'"),
     ],
-    ids=["strings", "categories", "dates"],
+    ids=["dates", "dates as objects", "durations", "names", "numbers and words", "two of one name"],
 )
-def test_a_column_that_is_not_numbers(column):
-    refused(lambda: fit(table(dose=column), target="y"), "'dose'", "not numeric", "get_dummies")
+def test_a_column_that_is_neither_numbers_nor_categories(column, said):
+    refused(lambda: fit(table(dose=column), target="y"), "'dose'", said)
 
 
 def test_strings_among_the_values_of_an_array():

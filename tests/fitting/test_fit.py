@@ -37,6 +37,8 @@ def test_the_signature_is_the_contract():
         "keep": None,
         "weights": None,
         "offset": None,
+        "missing": "refuse",
+        "formula": None,
         "draws": 1000,
         "chains": 4,
         "random_seed": None,

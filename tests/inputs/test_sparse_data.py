@@ -318,9 +318,9 @@ def test_bad_shapes_and_kinds():
     refused_fit(sp.coo_array(X[:, 0]), y, f"sparse array of shape ({N},)", "X.reshape(-1, 1)")
     refused_fit(sp.csr_array(X + 1j), y, "real numbers", "complex128")
     refused_fit(sp.csr_array(X[:50]), y, "50 rows", f"{N} values")
-    refused_fit(sp.csr_array(np.hstack([X, np.zeros((N, 1))])), y, "Constant columns", "'x12'")
-    refused_fit(sp.csr_array(np.hstack([X, np.full((N, 1), 0.1)])), y, "Constant columns", "'x12'")
-    text = sparse_frame().assign(**{NAMES[2]: ["a"] * N})
+    refused_fit(sp.csr_array(np.hstack([X, np.zeros((N, 1))])), y, "Constant columns", "'x12'", keep="x12")
+    refused_fit(sp.csr_array(np.hstack([X, np.full((N, 1), 0.1)])), y, "Constant columns", "'x12'", keep="x12")
+    text = sparse_frame().assign(**{NAMES[2]: pd.Timestamp("2020-01-01")})
     refused_fit(text, y, "'word 2' is not numeric")
     with pytest.raises(TypeError, match=r"\(X, y\)"):
         bs.fit("ard_gaussian", sp.csr_array(X), target="y")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import xarray as xr
 
@@ -48,6 +49,7 @@ PAIRS = {
     "pandas nullable": (frame().astype("Float64"), pd.Series(Y).astype("Float64")),
     "pandas target frame": (frame(), pd.DataFrame({"response": Y})),
     "polars": (pl.DataFrame(X, schema=NAMES), pl.Series("response", Y)),
+    "pyarrow": (pa.table(dict(zip(NAMES, X.T, strict=True))), pa.chunked_array([Y[:5], Y[5:]])),
     "dataset": (dataset().drop_vars("response"), dataset()["response"]),
     "xarray": (
         xr.DataArray(X, dims=("patient", "kind"), coords={"patient": ROWS, "kind": NAMES}),
@@ -58,6 +60,7 @@ FRAMES = {
     "pandas": frame().assign(response=Y),
     "pandas target first": frame().assign(response=Y)[["response", *NAMES]],
     "polars": pl.DataFrame({**dict(zip(NAMES, X.T, strict=True)), "response": Y}),
+    "pyarrow": pa.table({**dict(zip(NAMES, X.T, strict=True)), "response": Y}),
     "dataset": dataset(),
     "dataset with a matrix": matrix_dataset(),
 }

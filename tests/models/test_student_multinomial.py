@@ -115,7 +115,7 @@ def test_relevance_by_weight_and_by_feature():
         assert row["classes"] == len(kept)
         assert row["gamma"] == pytest.approx(own["gamma"].sum())
         assert row["strength"] == pytest.approx(np.sqrt(np.sum((kept["mean"] / kept["sd"]) ** 2)))
-    with pytest.raises(ValueError, match="`by` is 'weight' or 'feature'"):
+    with pytest.raises(ValueError, match="`by` is 'weight', 'feature' or 'column'"):
         bs.relevance(tree, by="class")
 
 

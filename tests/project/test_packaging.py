@@ -141,7 +141,10 @@ def test_an_unpacked_wheel_imports_its_models(wheel, tmp_path):
 
 
 def test_the_package_imports_without_what_is_optional_or_slow():
-    optional, slow = {"bambi", "nutpie", "pooch", "sklearn"}, {"arviz_stats", "matplotlib", "scipy.stats", "h5py"}
+    optional, slow = (
+        {"bambi", "formulaic", "nutpie", "pooch", "sklearn"},
+        {"arviz_stats", "matplotlib", "scipy.stats", "h5py"},
+    )
     program = f"""if True:
         import sys
         sys.modules.update(dict.fromkeys({optional}))  # the import of one of them fails
@@ -154,7 +157,7 @@ def test_the_package_imports_without_what_is_optional_or_slow():
 
 def test_what_the_package_imports_is_declared():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = [*map(Requirement, project["dependencies"]), *in_extras("nuts", "data", "sklearn")]
+    needed = [*map(Requirement, project["dependencies"]), *in_extras("nuts", "data", "sklearn", "formula")]
     names = {"scikit-learn": "sklearn"}  # imported under another name
     declared = {names.get(own.name, own.name.replace("-", "_")) for own in needed} | {"bayes_sparse"}
     imported = set()

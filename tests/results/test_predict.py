@@ -176,15 +176,16 @@ def test_labels_of_new_rows_survive(framed):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (pd.DataFrame(NEW, columns=["a", "b", "z"]), "columns of the fit; missing: 'c'"),
-        (pd.DataFrame(NEW[:, :2], columns=["a", "b"]), "columns of the fit; missing: 'c'"),
+        (pd.DataFrame(NEW, columns=["z", "b", "c"]), "columns of the fit; missing: 'a'"),
+        (pd.DataFrame(NEW[:, 1:], columns=["b", "c"]), "columns of the fit; missing: 'a'"),
         (NEW[:, :2], "the 3 columns of the fit .'a', 'b', 'c'.; it has 2"),
         (xr.DataArray(NEW, dims=("o", "k"), coords={"k": ["a", "b", "z"]}), "columns of the fit .*'z'"),
-        (np.full((2, 3), np.nan), r"NaN or infinite values in 'a' \(2\)"),
+        (np.full((2, 3), np.nan), r"Missing values in 'a' \(2\), .*missing='drop'"),
+        (np.full((2, 3), np.inf), r"Infinite values in 'a' \(2\)"),
         (pd.DataFrame(NEW, columns=NAMES).assign(b="x"), "Column 'b' is not numeric"),
         (None, "Nothing to predict"),
     ],
-    ids=["renamed", "missing", "too few", "renamed array", "nan", "strings", "nothing"],
+    ids=["renamed", "missing", "too few", "renamed array", "nan", "infinite", "strings", "nothing"],
 )
 def test_other_columns_are_refused(framed, data, message):
     with pytest.raises(ValueError, match=message):

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from scipy.sparse import issparse
@@ -35,6 +35,7 @@ __all__ = [
     "rbf",
     "resolve",
     "settings",
+    "without_bias",
 ]
 
 __getattr__ = registry.by_class_name(__name__)
@@ -67,6 +68,12 @@ def from_settings(stored: dict[str, Any]) -> Basis:
     own = dict(stored)
     made: Basis = registry.lookup(__name__, own.pop("name"), "basis")(**own)
     return made
+
+
+def without_bias(basis: Basis) -> Basis:
+    """The same basis without a constant."""
+    bare: Basis = replace(basis, bias=False)
+    return bare
 
 
 def check_dense(X: Any, basis: Basis) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bayes_sparse.inputs.encoding import Encoding
 from bayes_sparse.report.markup import Html, count, joined, key_values, number, paragraph
 from bayes_sparse.report.material import Material, Section
 from bayes_sparse.trees.read import StoredFit
@@ -13,6 +14,7 @@ from bayes_sparse.trees.read import StoredFit
 __all__ = ["SECTION", "same_targets"]
 
 _NAMED = 12  # columns listed by name
+_MISSING = {"drop": "rows with any were left out", "mean": "the column's mean in their place, marked by a column"}
 _CLASSES = 20  # classes listed with their counts
 
 
@@ -49,6 +51,7 @@ def _rows(fit: StoredFit) -> list[tuple[str, object]]:
         rows.append(("likelihood", _with_settings(fit.settings["likelihood"])))
     if "columns" in fit.settings:
         rows.append(("columns", _columns(fit.settings["columns"], fit.classes)))
+        rows += [] if fit.by_class else _encoded(fit.encodings[0])
     if _basis(fit):
         rows.append(("basis", _basis(fit)))
     if fit.evidence is not None and "basis" in fit.evidence.sizes:
@@ -87,6 +90,25 @@ def _columns(columns: list[Any], classes: list[Any] | None) -> str:
         sizes = [f"{label}: {count(len(own))}" for label, own in zip(classes or [], columns, strict=False)]
         return "each class has its own: " + ", ".join(sizes[:_CLASSES]) + _more(len(sizes) - _CLASSES)
     return f"{count(len(columns))}: {', '.join(map(str, columns[:_NAMED]))}{_more(len(columns) - _NAMED)}"
+
+
+def _encoded(how: Encoding) -> list[tuple[str, object]]:
+    """What became of categories, of missing values and of constant columns."""
+    rows: list[tuple[str, object]] = []
+    if how.levels:
+        levels = [
+            f"{name} ({count(len(own))} levels"
+            + (f", measured from {how.reference[name]})" if name in how.reference else ")")
+            for name, own in how.levels.items()
+        ]
+        rows.append(("categories", ", ".join(levels[:_NAMED]) + _more(len(levels) - _NAMED)))
+    if how.missing != "refuse":
+        marked = f"; filled in: {', '.join(how.marked[:_NAMED])}{_more(len(how.marked) - _NAMED)}" if how.marked else ""
+        rows.append(("missing values", _MISSING[how.missing] + marked))
+    if how.constant:
+        left = f"{', '.join(how.constant[:_NAMED])}{_more(len(how.constant) - _NAMED)}"
+        rows.append(("left out, being constant", left))
+    return rows
 
 
 def _basis(fit: StoredFit) -> str:

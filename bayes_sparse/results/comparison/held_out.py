@@ -15,8 +15,9 @@ from scipy.special import logsumexp
 from bayes_sparse.common.progress import quiet
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.basis import check_dense
-from bayes_sparse.inputs.frames import frame_parts, is_frame
-from bayes_sparse.inputs.table import features_of, in_words, plain_labels
+from bayes_sparse.inputs.frames import frame_parts, is_frame, values_of
+from bayes_sparse.inputs.new_rows import features_of
+from bayes_sparse.inputs.table import in_words, plain_labels
 from bayes_sparse.problem.quadrature import log_average
 from bayes_sparse.results.predict.new_rows import columns_at, drawn_weights
 from bayes_sparse.results.predict.predict import predict
@@ -47,7 +48,7 @@ def held_out_rows(data: Any, target: str | None) -> HeldOut:
         return HeldOut(data, np.asarray(parts[str(target)]))
     if not isinstance(data, tuple) or len(data) != 2:
         raise TypeError("Held-out `data` are (X, y), or a DataFrame or Dataset with target=....")
-    y = data[1].to_numpy() if hasattr(data[1], "to_numpy") else np.asarray(data[1])
+    y = values_of(data[1])
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1 or not len(y) or bool(pd.isna(y).any()):
         raise ValueError(f"Held-out targets must be one value a row and none missing, got the shape {y.shape}.")
@@ -75,7 +76,9 @@ def log_scores(tree: xr.DataTree, rows: HeldOut) -> FloatArray:
     wrong = likelihood.wrong(y)
     if wrong is not None:
         raise ValueError(f"The held-out targets must be {wrong} for a {likelihood.name} likelihood.")
-    features, _, _ = features_of(rows.X, fit.columns)
+    new = features_of(rows.X, fit.columns, fit.encodings[0], needed=fit.needed[0])
+    _check_length(new.given, len(y))
+    features, y = new.X, y[new.places]
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
     _check_length(matrix.shape[0], len(y))
     offset = np.zeros(len(y)) if rows.offset is None else rows.offset

@@ -19,8 +19,10 @@ from scipy.sparse import issparse
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.inputs.basis import check_dense
+from bayes_sparse.inputs.encoding import Missing, Unseen
 from bayes_sparse.inputs.likelihoods import ordinal
-from bayes_sparse.inputs.table import features_of, vector_of
+from bayes_sparse.inputs.new_rows import features_of
+from bayes_sparse.inputs.table import vector_of
 from bayes_sparse.problem.quadrature import average_in_blocks
 from bayes_sparse.results.predict.augment import augmentation
 from bayes_sparse.results.predict.far import with_far
@@ -43,6 +45,8 @@ def predict(
     *,
     model: pm.Model | BambiModel | None = None,
     offset: Any = None,
+    missing: Missing | None = None,
+    unseen: Unseen = "refuse",
     augment: bool = False,
     random_seed: int = 0,
 ) -> xr.Dataset:
@@ -53,13 +57,18 @@ def predict(
     tree : xarray.DataTree
         From `bayes_sparse.fit`, also one read back with `xarray.open_datatree`.
     X : array, sparse matrix, DataFrame, Dataset or dict
-        New rows with the columns of the fit, dense or sparse as you like; by class where the fit's features were. For a
-        `pm.Model` of your own: new values for
-        its `pm.Data` by name, or None for the rows it holds.
+        New rows with the columns of the fit, dense or sparse as you like, one row by itself as a vector; by class where
+        the fit's features were. A frame may lack columns that the fit has pruned. For a `pm.Model` of your own: new
+        values for its `pm.Data` by name, or None for the rows it holds.
     model : pymc.Model or bambi.Model, optional
         Your own model, when the tree came from one.
     offset : array, optional
         Known part of the predictor for the new rows.
+    missing : "refuse", "drop" or "mean", optional
+        What to do with missing values, as in `fit`; None for what the fit did. Rows left out are not in the answer.
+    unseen : "refuse" or "ignore"
+        What to do with levels of a category that the fit has not seen: refuse them, or let the column's average over
+        the rows fitted stand in.
     augment : bool
         For a regression with an rbf basis: add one basis function on each new row, so that the sd grows away from the
         data instead of shrinking (Rasmussen & Quinonero-Candela 2005).
@@ -76,24 +85,34 @@ def predict(
         whose sd grows with it.
     """
     fit = stored(tree, "predict")
+    if fit.declared and (missing is not None or unseen != "refuse"):
+        raise ValueError("A pm.Model of your own reads its data itself: leave out `missing` and `unseen`.")
     if fit.declared:
         return predict_declared(fit, model, X, offset, random_seed)
-    return predict_named(fit, X, offset, augment=augment)
+    return predict_named(fit, X, offset, augment=augment, missing=missing, unseen=unseen)
 
 
 def predict_named(
-    fit: StoredFit, X: Any, offset: Any = None, *, augment: bool = False, warn: bool = True
+    fit: StoredFit,
+    X: Any,
+    offset: Any = None,
+    *,
+    augment: bool = False,
+    missing: Missing | None = None,
+    unseen: Unseen = "refuse",
+    warn: bool = True,
 ) -> xr.Dataset:
     """The same for the fit of a named model; ``warn`` of rows far from the data."""
-    tree = fit.tree
+    tree, how = fit.tree, {"missing": missing, "unseen": unseen}
     if X is None:
         raise ValueError(f"Nothing to predict: pass new rows with the columns {fit.columns[:6]}.")
     if fit.likelihood.targets == "classes":
         if offset is not None:
             raise ValueError("With several classes there is no `offset`: leave it out.")
-        return predict_classes(fit, X, warn=warn)
-    features, rows, dim = features_of(X, fit.columns)
-    shift = np.zeros(len(rows)) if offset is None else vector_of(offset, len(rows), "offset")
+        return predict_classes(fit, X, how, warn=warn)
+    new = features_of(X, fit.columns, fit.encodings[0], needed=fit.needed[0], missing=missing, unseen=unseen)
+    features, rows, dim = new.X, new.rows, new.dim
+    shift = np.zeros(len(rows)) if offset is None else vector_of(offset, new.given, "offset")[new.places]
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
     if augment and was_sampled(tree):
         raise ValueError("augment=True mends an evidence fit; NUTS draws are predicted from as they are: leave it out.")

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.basis import check_dense
 from bayes_sparse.inputs.likelihoods import categorical
-from bayes_sparse.inputs.table import class_features_of, features_of
+from bayes_sparse.inputs.new_rows import class_features_of, features_of
 from bayes_sparse.problem.class_quadrature import average_probabilities
 from bayes_sparse.results.predict.far import with_far
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
@@ -22,7 +22,7 @@ __all__ = ["predict_classes"]
 _BLOCK = 2**21  # numbers held at once while averaging
 
 
-def predict_classes(fit: StoredFit, X: Any, *, warn: bool = True) -> xr.Dataset:
+def predict_classes(fit: StoredFit, X: Any, how: dict[str, Any], *, warn: bool = True) -> xr.Dataset:
     """Probabilities (rows, class) and labels.
 
     Parameters
@@ -31,15 +31,17 @@ def predict_classes(fit: StoredFit, X: Any, *, warn: bool = True) -> xr.Dataset:
         With several classes.
     X : array, DataFrame, dict ...
         New rows.
+    how : dict
+        What to do with missing values, and with levels that the fit has not seen.
     warn : bool
         Of rows far from the data.
     """
     classes, columns = fit.constant["class"].to_numpy(), fit.columns
-    own = bool(columns) and isinstance(columns[0], list)
-    if own:
-        parts, rows, dim = class_features_of(X, classes, columns)
+    if fit.by_class:
+        parts, rows, dim = class_features_of(X, classes, columns, fit.encodings, **how)
     else:
-        shared, rows, dim = features_of(X, columns)
+        new = features_of(X, columns, fit.encodings[0], needed=fit.needed[0], **how)
+        shared, rows, dim = new.X, new.rows, new.dim
         parts = [shared] * len(classes)
     features = [check_dense(part.tocsr() if issparse(part) else part, fit.basis) for part in parts]
     moments = fit.evidence is not None and not was_sampled(fit.tree)

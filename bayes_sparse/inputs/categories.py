@@ -1,0 +1,90 @@
+"""Columns of words, of declared categories and of what is true or false, told from columns of numbers."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["category_of", "check_levels", "label_of"]
+
+_MANY = 20  # levels, from which on a column may be something else than a category
+_TIMES = (datetime.date, datetime.time, datetime.timedelta)
+
+
+def category_of(part: Any, name: str) -> pd.Categorical[str] | None:
+    """The column as categories whose names are strings; None where it holds numbers.
+
+    Declared categories keep their order, words are sorted, False is before True. Only levels that occur count.
+    """
+    if isinstance(part, pd.Categorical):
+        held = part.remove_unused_categories()
+        return _named(held.codes, held.categories.tolist(), name)
+    if isinstance(part, pd.arrays.SparseArray):
+        return None
+    kind = part.dtype.kind
+    if kind in "Mm":
+        _refuse_times(name)
+    if kind == "b":
+        return _categories(part, ["False", "True"])
+    if kind not in "OUST":
+        return None
+    codes, found = pd.factorize(np.asarray(part, dtype=object))
+    values = found.tolist()
+    words = [isinstance(value, str) for value in values]
+    if any(isinstance(value, _TIMES) for value in values):
+        _refuse_times(name)
+    if values and all(isinstance(value, bool | np.bool_) for value in values):
+        true = np.array([*(int(value) for value in values), -1])
+        return _categories(true[codes], ["False", "True"])
+    if any(words) and not all(words):
+        seen = values[words.index(True)]
+        raise ValueError(
+            f"Column {name!r} is not numeric, and not a category either: it holds {seen!r}, for one, among numbers; "
+            "make it numbers (pandas.to_numeric), or words throughout."
+        )
+    if not any(words):
+        return None
+    order = np.argsort(found.astype(str), kind="stable")
+    place = np.empty(len(order) + 1, dtype=int)
+    place[order], place[-1] = np.arange(len(order)), -1
+    return _named(place[codes], [values[j] for j in order], name)
+
+
+def label_of(value: Any) -> str:
+    """The name of a level: a whole number has no point in it, however it is stored."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def check_levels(held: pd.Categorical[str], name: str) -> None:
+    """Refuse words that are nearly all different: names of the rows, or numbers written as words."""
+    levels = len(held.categories)
+    if levels > _MANY and 2 * levels > len(held):
+        raise ValueError(
+            f"Column {name!r} is not numeric, and hardly a category: it holds {levels} different words in {len(held)} "
+            f"rows ({held.categories[0]!r}, for one); leave it out, or turn it into numbers or fewer levels."
+        )
+
+
+def _named(codes: Any, levels: list[Any], name: str) -> pd.Categorical[str]:
+    labels = [label_of(level) for level in levels]
+    if len({*labels}) < len(labels):
+        twice = max(labels, key=labels.count)
+        raise ValueError(f"Column {name!r} has two levels called {twice!r}, a number and a word: make them one.")
+    return _categories(codes, labels)
+
+
+def _categories(codes: Any, labels: list[str]) -> pd.Categorical[str]:
+    made: pd.Categorical[str] = pd.Categorical.from_codes(np.asarray(codes, dtype=np.intp), pd.Index(labels))
+    return made
+
+
+def _refuse_times(name: str) -> None:
+    raise ValueError(
+        f"Column {name!r} is not numeric, it holds dates or times: give what may matter of them as columns of their "
+        "own, such as the days since the first one, or the month and the weekday as categories."
+    )
