@@ -16,6 +16,7 @@ import numpy as np
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.approximations._mixing import Mixing
+from bayes_sparse.inference.approximations._nodes import Nodes
 from bayes_sparse.inference.approximations._pointwise import PointwiseApproximation
 from bayes_sparse.inference.approximations.laplace import LaplaceApproximation
 from bayes_sparse.inference.evidence.state import Objective, Posterior, State, precision_slope
@@ -70,7 +71,7 @@ class SiteApproximation(PointwiseApproximation):
                 "approximation='laplace', with a method such as 'mackay' or 'one_vs_rest'."
             )
         super().__init__(problem, objective)
-        self._one, self._enough = problem, _CHANGE
+        self._one, self._enough, self._nodes = problem, _CHANGE, Nodes()
         self._laplace = LaplaceApproximation(problem, objective)
         row = _first_convex(problem)
         if row is not None:
@@ -91,7 +92,8 @@ class SiteApproximation(PointwiseApproximation):
 
     def accurate(self, marginals: Marginals, theta: FloatArray) -> bool:
         """Whether averages over the predictors are computed well enough here; they are better after it was denied."""
-        return True
+        sd = np.sqrt(marginals.variance)
+        return self._nodes.enough(sd, lambda: float(self.matched(marginals, theta).value.sum()))
 
     @abstractmethod
     def averaged(self, marginals: Marginals, theta: FloatArray, at: FloatArray) -> float:

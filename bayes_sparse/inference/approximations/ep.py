@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inference.approximations._nodes import Nodes
 from bayes_sparse.inference.approximations._sites import Marginals, Matched, SiteApproximation
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.problem.classes import AnyProblem
@@ -21,21 +20,12 @@ _CERTAIN = 1e-9  # variance of a predictor below which its likelihood is as good
 
 
 class ExpectationPropagation(SiteApproximation):
-    """Moments matched site by site, for any log-concave likelihood of one predictor.
-
-    Parameters
-    ----------
-    problem : Problem
-        One predictor per observation, a log-concave likelihood.
-    objective : Objective
-        What is maximised.
-    """
+    """Moments matched site by site; made as every `SiteApproximation`."""
 
     name = "ep"
 
     def __init__(self, problem: AnyProblem, objective: Objective) -> None:
         super().__init__(problem, objective)
-        self._nodes = Nodes()
         weights = np.ones(self._one.design.n) if self._one.weights is None else self._one.weights
         self._copies, self._share = np.maximum(weights, 1.0), np.minimum(weights, 1.0)
 
@@ -54,11 +44,6 @@ class ExpectationPropagation(SiteApproximation):
             _, first, second, *_ = self._one.derivatives(mean, theta, 2)
             new_slope, new_precision = np.where(rough, new_slope, first), np.where(rough, new_precision, -second)
         return Matched(copies * (np.log(total) + top), new_slope, np.maximum(new_precision, 0.0))
-
-    def accurate(self, marginals: Marginals, theta: FloatArray) -> bool:
-        """By trying more nodes."""
-        sd = np.sqrt(marginals.variance)
-        return self._nodes.enough(sd, lambda: float(self.matched(marginals, theta).value.sum()))
 
     def averaged(self, marginals: Marginals, theta: FloatArray, at: FloatArray) -> float:
         """The log-likelihood averaged over each predictor as it is with the true likelihood."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.approximations._logistic import logistic
-from bayes_sparse.inference.approximations._nodes import Nodes
 from bayes_sparse.inference.approximations._sites import Marginals, Matched, SiteApproximation
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.problem.classes import AnyProblem
@@ -19,21 +18,13 @@ __all__ = ["KLApproximation"]
 
 
 class KLApproximation(SiteApproximation):
-    """The Gaussian nearest to the posterior in the sense of variational inference.
-
-    Parameters
-    ----------
-    problem : Problem
-        One predictor per observation, a log-concave likelihood.
-    objective : Objective
-        What is maximised.
-    """
+    """The Gaussian nearest to the posterior by KL(q || p); made as every `SiteApproximation`."""
 
     name = "kl"
 
     def __init__(self, problem: AnyProblem, objective: Objective) -> None:
         super().__init__(problem, objective)
-        self._nodes, self._logistic = Nodes(), logistic(self._one)
+        self._logistic = logistic(self._one)
 
     def matched(self, marginals: Marginals, theta: FloatArray) -> Matched:
         """Sites with the average slope and curvature of the likelihood."""
@@ -51,11 +42,6 @@ class KLApproximation(SiteApproximation):
             total += weight * np.array(self._one.derivatives(mean + sd * node, theta, 2)[:3])
         total[2] *= -1
         return total
-
-    def accurate(self, marginals: Marginals, theta: FloatArray) -> bool:
-        """By trying more nodes."""
-        sd = np.sqrt(marginals.variance)
-        return self._nodes.enough(sd, lambda: float(self.matched(marginals, theta).value.sum()))
 
     def averaged(self, marginals: Marginals, theta: FloatArray, at: FloatArray) -> float:
         """The average log-likelihood."""

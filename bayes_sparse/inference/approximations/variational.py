@@ -21,15 +21,7 @@ __all__ = ["VariationalApproximation"]
 
 
 class VariationalApproximation(KLApproximation):
-    """The papers' variational Gaussian: Jaakkola's bound where the likelihood is logistic.
-
-    Parameters
-    ----------
-    problem : Problem
-        One predictor per observation, a log-concave likelihood.
-    objective : Objective
-        What is maximised.
-    """
+    """The papers' variational Gaussian: Jaakkola's bound where the likelihood is logistic."""
 
     name = "variational"
 

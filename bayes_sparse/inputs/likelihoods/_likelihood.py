@@ -13,7 +13,7 @@ from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.compiled import Compiled, compile_pointwise
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
-__all__ = ["REACH", "Likelihood", "Targets", "by_draws", "compiled", "rate"]
+__all__ = ["REACH", "Likelihood", "OnPredictor", "Targets", "by_draws", "compiled", "rate"]
 
 type Targets = Literal["numbers", "counts", "two classes", "classes"]
 
@@ -81,6 +81,26 @@ class Likelihood(Protocol):
 
     def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
         """Log density of each target at many draws of predictors and of the logs of nuisance parameters."""
+
+
+class OnPredictor:
+    """What likelihoods share that depend on a predictor without units and on nothing else."""
+
+    normal: ClassVar[bool] = False
+    nuisance: ClassVar[tuple[str, ...]] = ()
+    scale_free: ClassVar[bool] = True
+
+    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        """No nuisance parameters."""
+        return np.empty(0)
+
+    def bounds(self, log_start: FloatArray) -> FloatArray:
+        """No nuisance parameters."""
+        return np.empty((0, 2))
+
+    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
+        """Sd of the wide prior on the bias, in units of the predictor."""
+        return 10.0
 
 
 def compiled(likelihood: Likelihood, derivatives: int = 3) -> Compiled:

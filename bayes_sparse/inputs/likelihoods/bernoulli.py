@@ -10,7 +10,7 @@ import pymc as pm
 from scipy.special import expit
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._likelihood import Targets
+from bayes_sparse.inputs.likelihoods._likelihood import OnPredictor, Targets
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["bernoulli"]
@@ -19,31 +19,16 @@ _FAR = 700.0  # of a logit on the wrong side: the exponential function overflows
 
 
 @dataclass(frozen=True)
-class bernoulli:
+class bernoulli(OnPredictor):
     """``y ~ Bernoulli(sigmoid(eta))``: two classes."""
 
     name: ClassVar[str] = "bernoulli"
     targets: ClassVar[Targets] = "two classes"
-    normal: ClassVar[bool] = False
-    nuisance: ClassVar[tuple[str, ...]] = ()
-    scale_free: ClassVar[bool] = True
     log_concave: ClassVar[bool] = True
 
     def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
         return pm.Bernoulli, {"logit_p": eta}
-
-    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-        """No nuisance parameters."""
-        return np.empty(0)
-
-    def bounds(self, log_start: FloatArray) -> FloatArray:
-        """No nuisance parameters."""
-        return np.empty((0, 2))
-
-    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
-        """Sd of the wide prior on the bias, in logits."""
-        return 10.0
 
     def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Of a logit at even odds."""

@@ -10,7 +10,7 @@ import pymc as pm
 from scipy.special import expit, gammaln, log_expit, ndtr
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._likelihood import Targets
+from bayes_sparse.inputs.likelihoods._likelihood import OnPredictor, Targets
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["binomial"]
@@ -19,7 +19,7 @@ _SPREAD, _CHANCE = 1.5, 0.01  # of Pearson's chi2 for each degree of freedom lef
 
 
 @dataclass(frozen=True)
-class binomial:
+class binomial(OnPredictor):
     """``y ~ Binomial(trials, sigmoid(eta))``: counts out of a number that is the same for all rows.
 
     Attributes
@@ -32,9 +32,6 @@ class binomial:
     trials: int | None = None
     name: ClassVar[str] = "binomial"
     targets: ClassVar[Targets] = "counts"
-    normal: ClassVar[bool] = False
-    nuisance: ClassVar[tuple[str, ...]] = ()
-    scale_free: ClassVar[bool] = True
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -63,18 +60,6 @@ class binomial:
         p, q = expit(eta), expit(-eta)
         bend = -self._n * p * q
         return [value, y * q - (self._n - y) * p, bend, bend * (q - p)]
-
-    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-        """No nuisance parameters."""
-        return np.empty(0)
-
-    def bounds(self, log_start: FloatArray) -> FloatArray:
-        """No nuisance parameters."""
-        return np.empty((0, 2))
-
-    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
-        """Sd of the wide prior on the bias, in logits."""
-        return 10.0
 
     def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Of a logit at even odds."""

@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._likelihood import Targets
+from bayes_sparse.inputs.likelihoods._likelihood import OnPredictor, Targets
 from bayes_sparse.problem.classes import Link, log_probability
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
@@ -17,7 +17,7 @@ __all__ = ["categorical"]
 
 
 @dataclass(frozen=True)
-class categorical:
+class categorical(OnPredictor):
     """``y ~ Categorical(softmax(eta))``: any number of classes, a predictor each.
 
     Attributes
@@ -30,26 +30,11 @@ class categorical:
     link: Link = "softmax"
     name: ClassVar[str] = "categorical"
     targets: ClassVar[Targets] = "classes"
-    normal: ClassVar[bool] = False
-    nuisance: ClassVar[tuple[str, ...]] = ()
-    scale_free: ClassVar[bool] = True
     log_concave: ClassVar[bool] = False  # not along one predictor
 
     def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
         return pm.Categorical, {"logit_p": eta}
-
-    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-        """No nuisance parameters."""
-        return np.empty(0)
-
-    def bounds(self, log_start: FloatArray) -> FloatArray:
-        """No nuisance parameters."""
-        return np.empty((0, 2))
-
-    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
-        """Sd of the wide prior on each class's bias, in logits."""
-        return 10.0
 
     def log_probability(self, eta: FloatArray) -> FloatArray:
         """Log-probability of each class, along the last axis."""

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from scipy.special import ndtr
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._likelihood import Targets, by_draws, rate
+from bayes_sparse.inputs.likelihoods._likelihood import OnPredictor, Targets, by_draws, rate
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["poisson"]
@@ -21,31 +21,16 @@ _SPREAD, _CHANCE = 1.5, 0.01  # of Pearson's chi2 for each degree of freedom lef
 
 
 @dataclass(frozen=True)
-class poisson:
+class poisson(OnPredictor):
     """``y ~ Poisson(exp(eta))``: counts; an exposure enters as ``offset=log(exposure)``."""
 
     name: ClassVar[str] = "poisson"
     targets: ClassVar[Targets] = "counts"
-    normal: ClassVar[bool] = False
-    nuisance: ClassVar[tuple[str, ...]] = ()
-    scale_free: ClassVar[bool] = True
     log_concave: ClassVar[bool] = True
 
     def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
         return pm.Poisson, {"mu": pt.exp(eta)}
-
-    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-        """No nuisance parameters."""
-        return np.empty(0)
-
-    def bounds(self, log_start: FloatArray) -> FloatArray:
-        """No nuisance parameters."""
-        return np.empty((0, 2))
-
-    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
-        """Sd of the wide prior on the bias, in logs."""
-        return 10.0
 
     def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Of a log rate at the mean count."""

@@ -10,7 +10,7 @@ import pymc as pm
 from scipy.special import log_ndtr, ndtr
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._likelihood import Targets
+from bayes_sparse.inputs.likelihoods._likelihood import OnPredictor, Targets
 from bayes_sparse.inputs.likelihoods.bernoulli import bernoulli
 from bayes_sparse.inputs.normal_cdf import log_half_erfc, log_ndtr_terms
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
@@ -19,14 +19,11 @@ __all__ = ["probit"]
 
 
 @dataclass(frozen=True)
-class probit:
+class probit(OnPredictor):
     """``y ~ Bernoulli(Phi(eta))``, Phi the normal distribution function: two classes, cut out of a normal variable."""
 
     name: ClassVar[str] = "probit"
     targets: ClassVar[Targets] = "two classes"
-    normal: ClassVar[bool] = False
-    nuisance: ClassVar[tuple[str, ...]] = ()
-    scale_free: ClassVar[bool] = True
     log_concave: ClassVar[bool] = True
 
     def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
@@ -41,18 +38,6 @@ class probit:
             return [np.asarray(log_ndtr(sign * eta))]
         value, first, second, third = log_ndtr_terms(sign * eta)
         return [value, sign * first, second, sign * third]
-
-    def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-        """No nuisance parameters."""
-        return np.empty(0)
-
-    def bounds(self, log_start: FloatArray) -> FloatArray:
-        """No nuisance parameters."""
-        return np.empty((0, 2))
-
-    def bias_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
-        """Sd of the wide prior on the bias, in sds of the normal variable."""
-        return 10.0
 
     def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """At even odds."""
