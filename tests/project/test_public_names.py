@@ -1,4 +1,4 @@
-"""Public names: imported when asked for, the same for editors as for Python, and never a folder in a function's place."""
+"""Public names: imported when asked for, the same for editors as for Python, never a folder in a function's place."""
 
 import ast
 import inspect

@@ -1,0 +1,76 @@
+"""What `bayes-sparse fit` says of a fit, in a screenful."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from bayes_sparse.results.diagnose import SamplingDiagnosis, diagnose
+from bayes_sparse.results.relevance import relevance
+from bayes_sparse.trees.read import stored
+
+__all__ = ["Summary"]
+
+_ROWS, _WIDTH = 30, 100
+_COLUMNS = ["mean", "sd", "low", "high", "gamma", "chance", "word", "alternatives"]
+
+
+class Summary:
+    """What to say of a fit.
+
+    Attributes
+    ----------
+    table : str
+        The terms kept: of a method that keeps all, the strongest.
+    text : str
+        How the fit ended, the table, and how far to trust it.
+    bad : str
+        Why the answer is not to be used as it is: the search did not end well, or the chains do not agree.
+    """
+
+    def __init__(self, tree: xr.DataTree, called: str) -> None:
+        fit, terms = stored(tree), relevance(tree)
+        kept = terms[terms["kept"]] if "kept" in terms else terms
+        verdict, self.bad = _verdict(tree)
+        self.table = _table(kept)
+        if fit.status is not None and fit.status.level == "bad":
+            self.bad = f"The fit ended as {str(fit.status)!r}, and is not to be used as it is."
+        self.text = "\n\n".join(part for part in (_head(fit, called, terms, kept), self.table, verdict) if part)
+
+
+def _head(fit: Any, called: str, terms: pd.DataFrame, kept: pd.DataFrame) -> str:
+    said = [f"{called} by {fit.method}: {len(kept)} of {len(terms)} terms kept"]
+    if "relevant" in terms and terms["relevant"].notna().all():
+        said[0] += f", {int(terms['relevant'].sum())} relevant"
+    if fit.status is not None:
+        said.append(str(fit.status))
+    if fit.evidence is not None and not fit.sampled and "log_evidence" in fit.evidence:
+        said.append(f"log evidence {float(fit.evidence['log_evidence']):.2f}")
+    return "; ".join([*said, f"{fit.seconds:.2g} s"]) + "."
+
+
+def _table(kept: pd.DataFrame) -> str:
+    """A row a term, without columns that say nothing."""
+    if not len(kept):
+        return ""
+    own = kept[[name for name in _COLUMNS if name in kept]]
+    if "alternatives" in own and not own["alternatives"].any():
+        own = own.drop(columns="alternatives")
+    shown = own.head(_ROWS).to_string(float_format="{:.4g}".format, na_rep="")
+    more = len(own) - _ROWS
+    return f"{shown}\n... and {more} more: bayes-sparse relevance" if more > 0 else shown
+
+
+def _verdict(tree: xr.DataTree) -> tuple[str, str]:
+    """How far to trust it, and why not if it is for the chains; nothing of a fit without draws."""
+    if "posterior" not in tree.children:
+        return "", ""
+    try:
+        found = diagnose(tree)
+    except ValueError as reason:  # what it needs was too large to store
+        return textwrap.fill(str(reason), _WIDTH), ""
+    bad = found.verdict if isinstance(found, SamplingDiagnosis) and not found.trusted else ""
+    return textwrap.fill(found.verdict, _WIDTH, break_on_hyphens=False), bad
