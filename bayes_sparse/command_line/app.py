@@ -67,7 +67,7 @@ def _end(error: Exception, *, show: bool) -> NoReturn:
     if show:
         raise error
     if isinstance(error, OSError) and error.strerror:
-        raise click.ClickException(f"{error.filename}: {error.strerror}.") from None
+        raise click.ClickException(f"{error.filename or 'The output'}: {error.strerror}.") from None
     if isinstance(error, (*_SAID, OSError)) and str(error):
         raise click.ClickException(_one_line(error)) from None
     said = _one_line(f"{type(error).__name__}: {error}")

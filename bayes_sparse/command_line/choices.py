@@ -38,11 +38,11 @@ def choice_of(folder: str, kind: str, text: str) -> Any:
         key, equals, value = part.partition("=")
         key, value = (key, value) if equals else (known[place] if place < len(known) else part, part)
         if key not in known:
-            raise ValueError(f"--{kind} {name} has no setting {key!r}; it has {', '.join(known)}.")
+            raise ValueError(f"The {kind} {name!r} has no setting {key!r}; it has {', '.join(known)}.")
         given[key] = _value(value)
     missing = [own.name for own in fields(maker) if own.default is MISSING and own.name not in given]
     if missing:
-        raise ValueError(f"--{kind} {name} needs its {missing[0]}: --{kind} {name}:{missing[0].upper()}.")
+        raise ValueError(f"The {kind} {name!r} needs its {missing[0]}: --{kind} {name}:{missing[0].upper()}.")
     return maker(**given)
 
 

@@ -77,7 +77,8 @@ def read_table(
     except ImportError:
         raise ImportError('Parquet files need pyarrow: pip install "bayes_sparse[parquet]".') from None
     except (ValueError, OSError) as error:
-        raise ValueError(f"{_called(name)} cannot be read as {form} ({error}).") from error
+        reason = "" if form == "netcdf" else f" ({str(error).splitlines()[0]})"  # xarray advises to install packages
+        raise ValueError(f"{_called(name)} cannot be read as {form}{reason}.") from error
     absent = [own for own in (*drop, *([index] if index else [])) if own not in table]
     if absent:
         raise ValueError(f"There is no column {absent[0]!r} in {_called(name)}.")

@@ -98,9 +98,9 @@ def _arguments(asked: dict[str, Any]) -> dict[str, Any]:
     if "hyper" in own:
         own["hyper"] = hyper_of(own["hyper"])
     further = settings_of(own.pop("more", ()))
-    twice = sorted(set(own) & set(further))
+    twice = sorted({*own, "data", "target", "progressbar"} & set(further))
     if twice:
-        raise click.BadParameter(f"{twice[0]!r} has an option of its own: --{twice[0]}.", param_hint="--set")
+        raise click.BadParameter(f"{twice[0]!r} has an option of its own.", param_hint="--set")
     return own | further
 
 
