@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # both are slow to import
 __all__ = [
     "FORMATS",
     "PIPE",
+    "as_text",
     "format_of",
     "read_table",
     "read_tree",
@@ -166,9 +167,15 @@ def write_table(table: pd.DataFrame | xr.Dataset, out: str, form: str) -> None:
         elif form == "json":
             frame.reset_index().to_json(place, orient="records", indent=1, double_precision=15)
         elif form == "text":
-            place.write_text(frame.to_string(float_format="{:.4g}".format, na_rep="") + "\n", encoding="utf-8")
+            place.write_text(f"{as_text(frame)}\n", encoding="utf-8")
         else:
             frame.to_csv(place, sep="\t" if form == "tsv" else ",")
+
+
+def as_text(frame: pd.DataFrame) -> str:
+    """A table for people: numbers in four digits, nothing where there is none."""
+    named = frame if frame.index.nlevels > 1 else frame.rename_axis(None)
+    return str(named.to_string(float_format="{:.4g}".format, na_rep="", sparsify=False))
 
 
 def _as_frame(found: xr.Dataset) -> pd.DataFrame:

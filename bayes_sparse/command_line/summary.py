@@ -8,14 +8,16 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from bayes_sparse.command_line.files import as_text
 from bayes_sparse.results.diagnose import SamplingDiagnosis, diagnose
 from bayes_sparse.results.relevance import relevance
 from bayes_sparse.trees.read import stored
 
-__all__ = ["Summary"]
+__all__ = ["Summary", "for_people"]
 
 _ROWS, _WIDTH = 30, 100
-_COLUMNS = ["mean", "sd", "low", "high", "gamma", "chance", "word", "alternatives"]
+_COLUMNS = ["mean", "sd", "low", "high", "gamma", "chance", "word", "or"]
+_RIVALS = 2  # named in a row
 
 
 class Summary:
@@ -42,9 +44,9 @@ class Summary:
 
 
 def _head(fit: Any, called: str, terms: pd.DataFrame, kept: pd.DataFrame) -> str:
-    said = [f"{called} by {fit.method}: {len(kept)} of {len(terms)} terms kept"]
-    if "relevant" in terms and terms["relevant"].notna().all():
-        said[0] += f", {int(terms['relevant'].sum())} relevant"
+    said = [f"{called} by {fit.method}: {len(terms)} terms"]
+    if "kept" in terms and "relevant" in terms:  # else directions were chosen, and no terms
+        said = [f"{said[0]}, {len(kept)} kept, {int(terms['relevant'].sum())} relevant"]
     if fit.status is not None:
         said.append(str(fit.status))
     if fit.evidence is not None and not fit.sampled and "log_evidence" in fit.evidence:
@@ -56,12 +58,23 @@ def _table(kept: pd.DataFrame) -> str:
     """A row a term, without columns that say nothing."""
     if not len(kept):
         return ""
-    own = kept[[name for name in _COLUMNS if name in kept]]
-    if "alternatives" in own and not own["alternatives"].any():
-        own = own.drop(columns="alternatives")
-    shown = own.head(_ROWS).to_string(float_format="{:.4g}".format, na_rep="")
-    more = len(own) - _ROWS
+    own = for_people(kept.head(_ROWS))
+    shown = as_text(own[[name for name in _COLUMNS if name in own]])
+    more = len(kept) - _ROWS
     return f"{shown}\n... and {more} more: bayes-sparse relevance" if more > 0 else shown
+
+
+def for_people(terms: pd.DataFrame) -> pd.DataFrame:
+    """What `relevance` says without what stands there twice: the word tells, and the first rivals do."""
+    own = terms.drop(columns=["kept", "relevant", "rival", "alternatives"], errors="ignore")
+    if "rival" not in terms or not terms["rival"].map(len).any():
+        return own
+    return own.assign(**{"or": [_first(names) for names in terms["rival"]]})
+
+
+def _first(names: tuple[str, ...]) -> str:
+    more = f" +{len(names) - _RIVALS}" if len(names) > _RIVALS else ""
+    return ", ".join(names[:_RIVALS]) + more
 
 
 def _verdict(tree: xr.DataTree) -> tuple[str, str]:

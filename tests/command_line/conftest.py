@@ -53,12 +53,6 @@ def run(home, monkeypatch):
 def fitted(run, home):
     """A fit with row labels of its own, made once."""
     if not (home / "fit.nc").exists():
-        run(
-            "fit", "data.csv", "-t", "y", "--index", "id", *without("kind", "weight"), "--seed", 0, "-q", "-o", "fit.nc"
-        )
+        drop = ["--drop", "kind", "--drop", "weight"]
+        run("fit", "data.csv", "-t", "y", "--index", "id", *drop, "--seed", 0, "-q", "-o", "fit.nc")
     return "fit.nc"
-
-
-def without(*columns):
-    """The option that leaves out columns."""
-    return [word for column in columns for word in ("--drop", column)]

@@ -5,6 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +22,7 @@ COMMANDS = ["compare", "demo", "fit", "models", "predict", "relevance", "report"
 def program(*words, **settings):
     """The program in a process of its own."""
     command = [sys.executable, "-m", "bayes_sparse", *words]
-    return subprocess.run(command, capture_output=True, check=False, **{"text": True, **settings})
+    return subprocess.run(command, check=False, **{"capture_output": True, "text": True, **settings})
 
 
 @pytest.mark.quick
@@ -162,4 +165,16 @@ def test_a_real_ctrl_c(tmp_path):
 
 
 def test_the_program_is_installed_under_its_name():
-    assert main.name == "bayes-sparse"
+    scripts = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+    assert EntryPoint("bayes-sparse", scripts["bayes-sparse"], "console_scripts").load() is main
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of Unix")
+def test_a_terminal_is_shown_text_and_no_file(run, fitted, home):
+    ours, theirs = os.openpty()
+    program("relevance", fitted, "--top", "1", cwd=home, capture_output=False, stdout=theirs)
+    assert [word.decode() for word in os.read(ours, 1000).split()[:2]] == ["precision", "mean"]
+    refused = program("fit", "numbers.csv", "-t", "y", "-o", "-", cwd=home, capture_output=False, stdout=theirs)
+    os.close(theirs)
+    os.close(ours)
+    assert refused.returncode == 1

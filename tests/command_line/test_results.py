@@ -59,7 +59,7 @@ def test_relevance_is_a_table_in_every_format(run, fitted, tmp_path):
     run("relevance", fitted, "-o", tmp_path / "r.nc")
     np.testing.assert_array_equal(xr.load_dataset(tmp_path / "r.nc")["score"], expected["score"])
     text = run("relevance", fitted, "--format", "text", "--kept").stdout.splitlines()
-    assert [line.split()[0] for line in text[2:]] == ["x1", "x4"]
+    assert [line.split()[0] for line in text[1:]] == ["x1", "x4"]
     assert len(run("relevance", fitted, "--top", 3).stdout.splitlines()) == 4
 
 

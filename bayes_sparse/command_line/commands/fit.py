@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from bayes_sparse.command_line.choices import choice_of, hyper_of, settings_of
 from bayes_sparse.command_line.files import PIPE, read_table, whole_file, write_tree
 from bayes_sparse.command_line.options import debug, drop, index, table_format
+from bayes_sparse.common.warnings import UndecidedWarning
 
 __all__ = ["fit"]
 
@@ -77,6 +79,8 @@ def fit(
         with _file(out) as saved:
             table = read_table(data, form, index=index, drop=drop)
             _refuse_text(table, target)
+            if not quiet and arguments["draws"]:
+                warnings.simplefilter("ignore", UndecidedWarning)  # the verdict has the same words
             tree = bs.fit(data=table, target=target, progressbar=not quiet, **arguments)
             if saved:
                 write_tree(tree, saved)
@@ -107,7 +111,7 @@ def _arguments(asked: dict[str, Any]) -> dict[str, Any]:
 def _refuse_text(table: Any, target: str) -> None:
     """Say of columns that are no numbers what can be done about them here."""
     texts = [name for name, own in table.items() if name != target and own.dtype.kind not in "fiub"]
-    if texts:
+    if texts and target in table:
         raise ValueError(
             f"Column {texts[0]!r} is not numeric: leave it out with --drop {texts[0]}, label the rows by it with "
             f"--index {texts[0]}, or turn it into numbers first."

@@ -34,6 +34,7 @@ _WRITTEN = ("text", "csv", "tsv", "json", *FORMATS[2:])
 def relevance(fit: str, kept: bool, top: int | None, out: str, form: str | None, **asked: Any) -> None:
     """List the terms of a FIT, most relevant first."""
     import bayes_sparse as bs
+    from bayes_sparse.command_line.summary import for_people
 
     form = form or format_of(out, _WRITTEN, piped="text" if sys.stdout.isatty() else "csv")
     given = {name: value for name, value in asked.items() if value is not None}
@@ -42,8 +43,9 @@ def relevance(fit: str, kept: bool, top: int | None, out: str, form: str | None,
         if "kept" not in table:
             raise ValueError("This fit keeps all terms: leave out --kept.")
         table = table[table["kept"]]
-    if "rival" in table:
-        table = table.assign(rival=[", ".join(own) for own in table["rival"]])
-    if form == "text":  # what the words and the alternatives say already
-        table = table.drop(columns=["kept", "relevant", "rival"], errors="ignore")
-    write_table(table.head(top) if top else table, out, form)
+    table = table.head(top) if top else table
+    if form == "text":
+        table = for_people(table)
+    elif "rival" in table:
+        table = table.assign(rival=[", ".join(names) for names in table["rival"]])
+    write_table(table, out, form)
