@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -49,8 +50,9 @@ def _head(fit: Any, called: str, terms: pd.DataFrame, kept: pd.DataFrame) -> str
         said = [f"{said[0]}, {len(kept)} kept, {int(terms['relevant'].sum())} relevant"]
     if fit.status is not None:
         said.append(str(fit.status))
-    if fit.evidence is not None and not fit.sampled and "log_evidence" in fit.evidence:
-        said.append(f"log evidence {float(fit.evidence['log_evidence']):.2f}")
+    evidence = np.nan if fit.evidence is None or fit.sampled else float(fit.evidence.get("log_evidence", np.nan))
+    if np.isfinite(evidence):
+        said.append(f"log evidence {evidence:.2f}")
     return "; ".join([*said, f"{fit.seconds:.2g} s"]) + "."
 
 

@@ -1,6 +1,7 @@
 """`bayes-sparse fit` is `bs.fit`, with what was asked for at a prompt, and says in a screenful what came out."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import xarray as xr
 
 import bayes_sparse as bs
 from bayes_sparse.command_line.files import read_tree
+from bayes_sparse.common import registry
 
 
 def same(tree, other):
@@ -96,6 +98,14 @@ def test_classes_and_kernels(run, tmp_path):
     assert list(written) == ["obs", "label", "far", "probability_high", "probability_low"]
     assert written["label"].tolist() == predicted["label"].to_numpy().tolist()
     np.testing.assert_allclose(written["probability_low"], predicted["probability"].sel({"class": "low"}), rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", registry.options("bayes_sparse.models"))
+def test_a_fit_of_every_model_is_summed_up(run, model):
+    drop = [word for name in ("id", "weight", "y") for word in ("--drop", name)]
+    shown = run("fit", "data.csv", "-t", "kind", *drop, "--model", model, "--draws", 100, "--seed", 0).stdout
+    assert re.match(rf"{model} by \w+: (6|12) terms.*; (converged|fixed-point); .*\d s\.\n\n", shown)
+    assert "x2" in shown
 
 
 def test_a_fit_through_a_pipe_is_the_file_and_words_go_elsewhere(run, fitted, home):
