@@ -24,7 +24,7 @@ help:
 
 demo:
 	$(SETUP) --extras demo
-	@$(RUN) tools/demo.py
+	@$(RUN) -m bayes_sparse demo
 
 environment:
 	$(SETUP) --extras test,lint

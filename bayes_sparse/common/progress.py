@@ -1,8 +1,9 @@
-"""A progress line for anything that takes longer than a second; nothing for what does not."""
+"""Progress for anything that takes longer than a second: one line that changes, or line by line where it is piped."""
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 __all__ = ["FitProgress", "no_messages", "quiet"]
 
 _PATIENCE = 1.0  # seconds before anything is shown
+_BETWEEN = 5.0  # seconds between two lines that differ in their numbers alone, where a line cannot be changed
 
 
 class FitProgress:
@@ -26,12 +28,16 @@ class FitProgress:
         What is running.
     enabled : bool
         False shows nothing.
+    patience : float, optional
+        Seconds before anything is shown.
     """
 
-    def __init__(self, title: str, enabled: bool) -> None:
+    def __init__(self, title: str, enabled: bool, patience: float | None = None) -> None:
         self._title, self._enabled = title, enabled
+        self._patience = _PATIENCE if patience is None else patience
         self._started = time.perf_counter()
         self._bar: Progress | None = None
+        self._last = ("", 0.0)
 
     def __enter__(self) -> FitProgress:
         return self
@@ -48,14 +54,25 @@ class FitProgress:
 
     def say(self, text: str) -> None:
         """Show a line, if it has taken long enough."""
-        if not self._enabled or time.perf_counter() - self._started < _PATIENCE:
+        if not self._enabled or time.perf_counter() - self._started < self._patience:
             return
         if self._bar is None:
+            console = Console(stderr=True, force_jupyter=False)
+            if not console.is_terminal:
+                self._line(console, text)
+                return
             columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True, force_jupyter=False), refresh_per_second=5)
+            self._bar = Progress(*columns, console=console, refresh_per_second=5)
             self._bar.add_task(self._title)
             self._bar.start()
         self._bar.update(self._bar.task_ids[0], description=text)
+
+    def _line(self, console: Console, text: str) -> None:
+        """A line of its own, for a new kind of work, or for how far it is now and then."""
+        kind, now = re.sub(r"[-\d.]+", "", text), time.perf_counter()
+        if kind != self._last[0] or now - self._last[1] >= _BETWEEN:
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._last = (kind, now)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import io
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ def screen(monkeypatch):
             made.append(self)
 
     monkeypatch.setattr(progress, "Progress", Recorded)
+    monkeypatch.setattr(progress, "Console", partial(Console, force_terminal=True))
     return shown, made
 
 
@@ -100,3 +102,14 @@ def test_the_first_round_of_a_search_from_nothing_is_reported_too(screen, monkey
     bs.fit("ard_gaussian", (X, Y), method="sequential", draws=0)
     assert len(made) == 1
     assert "iteration" in shown.getvalue()
+
+
+def test_piped_it_goes_line_by_line_a_line_for_each_kind_of_work_and_others_now_and_then(monkeypatch, capsys):
+    with FitProgress("Fitting", True, patience=0) as report:
+        for iteration in range(1, 4):
+            report(iteration, -10.5, 3)
+        report.say("Sampling: 1 of 10 draws")
+        monkeypatch.setattr(progress, "_BETWEEN", 0.0)
+        report.say("Sampling: 2 of 10 draws")
+    first = "Fitting: iteration 1, objective -10.50, 3 terms active"
+    assert capsys.readouterr() == ("", f"{first}\nSampling: 1 of 10 draws\nSampling: 2 of 10 draws\n")

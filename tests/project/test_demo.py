@@ -1,13 +1,10 @@
 """`make demo` ends in a table, a picture and a report of two evidence fits beside a NUTS to trust."""
 
-import runpy
-from pathlib import Path
-
-DEMO = Path(__file__).parents[2] / "tools" / "demo.py"
+from bayes_sparse.command_line.tumours import tumours
 
 
 def test_demo_ends_in_a_table_a_picture_and_a_report(tmp_path, capsys):
-    page = runpy.run_path(str(DEMO))["main"](str(tmp_path))
+    page = tumours(str(tmp_path))
     printed = capsys.readouterr().out
     assert "measurements kept" in printed
     assert "held out" in printed

@@ -101,6 +101,6 @@ def test_every_file_and_folder_that_the_page_about_the_layout_names_is_there():
     lost = [name for name in named if not any((package / form).exists() for form in (name, f"{name}.py"))]
     assert lost == []
     table = text[text.index("| room |") : text.index("Beside the package")]
-    assert {name.rstrip("/") for name in re.findall(r"^\| `([a-z]+/)` \|", table, flags=re.M)} == rooms - {
+    assert {name.rstrip("/") for name in re.findall(r"^\| `([a-z_]+/)` \|", table, flags=re.M)} == rooms - {
         "__pycache__"
     }

@@ -74,7 +74,7 @@ def test_wheel_holds_every_model_as_a_real_file(wheel):
 def test_wheel_is_typed_and_holds_the_package_alone(wheel):
     names = names_in_wheel(wheel)
     assert "bayes_sparse/py.typed" in names
-    assert not [name for name in names if re.search("studies|demo", name)]
+    assert not [name for name in names if re.search("studies|tools", name)]
     assert {name.split("/")[0] for name in names} == {"bayes_sparse", "bayes_sparse-0.1.0.dist-info"}
 
 
@@ -90,7 +90,6 @@ def test_sdist_holds_what_its_own_tests_and_commands_need(sdist):
         "Makefile",
         "constraints.txt",
         "tools/bootstrap.py",
-        "tools/demo.py",
         "benchmarks/__main__.py",
         "studies/__main__.py",
         "LICENSE",
@@ -148,7 +147,8 @@ def test_the_package_imports_without_what_is_optional_or_slow():
     program = f"""if True:
         import sys
         sys.modules.update(dict.fromkeys({optional}))  # the import of one of them fails
-        import bayes_sparse
+        import bayes_sparse as bs
+        [getattr(bs, name) for name in bs.__all__]  # a name is imported when it is first asked for
         print({slow} & set(sys.modules))"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -462,4 +462,4 @@ def test_make_finds_its_folder_from_elsewhere(tmp_path):
         check=True,
     )
     assert f'"{ROOT}/tools/bootstrap.py" --this-python' in done.stdout
-    assert f'cd "{ROOT}" && .venv/bin/python tools/demo.py' in done.stdout
+    assert f'cd "{ROOT}" && .venv/bin/python -m bayes_sparse demo' in done.stdout

@@ -2,12 +2,11 @@
 
 Two evidence fits in milliseconds, the posterior of everything by NUTS beside them, and a report of all three.
 
-Run by ``make demo`` (``python tools/demo.py``). The data, the Wisconsin breast cancer set, ship with scikit-learn.
+Run by ``bayes-sparse demo`` and ``make demo``. The data, the Wisconsin breast cancer set, ship with scikit-learn.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -18,15 +17,15 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import bayes_sparse as bs
+from bayes_sparse.common.progress import FitProgress
 
-__all__ = ["main"]
+__all__ = ["tumours"]
 
 
-def main(folder: str = "demo_output") -> Path:
+def tumours(folder: str = "demo_output") -> Path:
     """Fit, predict, sample; print a table and the paths of the picture and of the report.
 
     Parameters
@@ -35,22 +34,22 @@ def main(folder: str = "demo_output") -> Path:
         Where they go.
     """
     console, place = Console(), Path(folder)
-    with _spinner(console) as progress, warnings.catch_warnings():
+    with FitProgress("The demo", True, patience=0) as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", bs.UndecidedWarning)  # the verdict has the same words
-        step = progress.add_task("Reading the data", total=None)
+        progress.say("Reading the data")
         data = bs.datasets.load("wdbc")
         held_out = data.sample(frac=0.3, random_state=0).index
         train, test = data.drop(held_out), data.loc[held_out]
-        progress.update(step, description="Fitting; the first time on a machine the likelihood is compiled too")
+        progress.say("Fitting; the first time on a machine the likelihood is compiled too")
         tree = bs.fit("ard_gaussian", train, target="target", random_seed=0, progressbar=False)
-        progress.update(step, description="Fitting again, now that it is compiled")
+        progress.say("Fitting again, now that it is compiled")
         started = time.perf_counter()
         bs.fit("ard_gaussian", train, target="target", draws=0, progressbar=False)
         seconds = time.perf_counter() - started
-        progress.update(step, description="Predicting the tumours held out, and drawing")
+        progress.say("Predicting the tumours held out, and drawing")
         predicted = bs.predict(tree, test.drop(columns="target"))
         picture = _draw(tree, predicted, test, place)
-        progress.update(step, description="Weighing the draws against the exact posterior at the same precisions")
+        progress.say("Weighing the draws against the exact posterior at the same precisions")
         diagnosis = bs.diagnose(tree)
     _report(console, tree, predicted, test, seconds)
     console.print(diagnosis.verdict, soft_wrap=True)
@@ -67,10 +66,6 @@ def main(folder: str = "demo_output") -> Path:
     console.print(f"The picture: [bold]{picture}[/bold]", soft_wrap=True)
     console.print(f"The report, for a browser: [bold]{page}[/bold]", soft_wrap=True)
     return page
-
-
-def _spinner(console: Console) -> Progress:
-    return Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console)
 
 
 def _report(console: Console, tree: xr.DataTree, predicted: xr.Dataset, test: pd.DataFrame, seconds: float) -> None:
@@ -116,10 +111,3 @@ def _draw(tree: xr.DataTree, predicted: xr.Dataset, test: pd.DataFrame, folder: 
     figure.savefig(path, dpi=150)
     plt.close(figure)
     return path
-
-
-if __name__ == "__main__":
-    try:
-        main(*sys.argv[1:2])
-    except KeyboardInterrupt:
-        sys.exit("Stopped.")
