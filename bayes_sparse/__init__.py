@@ -32,6 +32,7 @@ from bayes_sparse.results.plots.fits import plot_curve, plot_history, plot_relev
 from bayes_sparse.results.plots.searches import plot_cv, plot_evidence_1d, plot_path, plot_spectrum
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import relevance, unpruned
+from bayes_sparse.results.summary import Summary, summary
 
 __all__ = [
     "Comparison",
@@ -43,6 +44,7 @@ __all__ = [
     "LogEvidence",
     "SamplingDiagnosis",
     "Sensitivity",
+    "Summary",
     "UndecidedWarning",
     "basis",
     "compare",
@@ -75,6 +77,7 @@ __all__ = [
     "report",
     "selection_path",
     "sensitivity",
+    "summary",
     "unpruned",
     "weights_given",
 ]

@@ -11,7 +11,7 @@ from math import floor, isfinite, isnan, log10, nan
 from shutil import get_terminal_size
 from textwrap import fill, wrap
 
-__all__ = ["Grid", "as_html", "as_text", "estimate", "figure"]
+__all__ = ["Grid", "as_html", "as_text", "duration", "estimate", "figure"]
 
 type Part = str | Grid
 
@@ -70,6 +70,15 @@ def estimate(value: float, error: float = nan) -> str:
         return f"{value:.2f}" if isfinite(value) else figure(value)
     decimals = min(max(1 - floor(log10(error)), 1), 3)
     return f"{value:.{decimals}f} +- {error:.{decimals}f}"
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it."""
+    if isnan(seconds):
+        return "–"
+    if seconds < 1:
+        return f"{1e3 * seconds:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
 def _wrapped(text: str, room: int) -> str:

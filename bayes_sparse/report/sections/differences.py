@@ -75,6 +75,7 @@ def _body(material: Material) -> Html:
             "than its Monte-Carlo (MC) error is no difference."
         ),
         table(_summary(found.summary), "The fits side by side"),
+        *(paragraph(sentence) for sentence in found.sentences),
     ]
     if len(found.parameters):
         parts += _of_parameters(material, found)
