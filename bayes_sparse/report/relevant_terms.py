@@ -44,7 +44,7 @@ def _by_name(own: pd.DataFrame) -> pd.DataFrame:
 def _chance(own: pd.DataFrame, term: str) -> Html | str:
     if term not in own.index or not own.loc[term, "kept"]:
         return "left out"
-    words = chance_in_words(float(own.loc[term, "chance"]))
+    words = chance_in_words(float(own["chance"][term]))
     return tag("strong", words) if own.loc[term, "relevant"] else words
 
 
@@ -53,6 +53,6 @@ def _weight(row: Any) -> str:
 
 
 def _with_rivals(term: str, known: list[pd.DataFrame]) -> Html:
-    found = [own.loc[term, "rival"] for own in known if "rival" in own and term in own.index]
+    found: list[Any] = [own["rival"][term] for own in known if "rival" in own and term in own.index]
     rivals = list(dict.fromkeys(str(name) for names in found for name in names))
     return joined([term, tag("small", f" or {listed(rivals, _RIVALS)}", class_="rival")]) if rivals else text(term)

@@ -119,8 +119,9 @@ def test_what_each_kind_says():
     bound = float(trees["variational"]["evidence"]["bound"])
     assert dict(said["variational"].facts)["log p(y) at least"] == f"{bound:.2f}"
     grouped = said["two vectors"]
-    assert grouped.sentence.startswith("Of 6 terms 2 are relevant (")  # four slopes, and two groups of levels
-    assert list(grouped.terms["group"]) == ["one", *["a and 2 more"] * 3]
+    # Four slopes, and two groups of levels.
+    assert grouped.sentence.startswith("Of 6 terms 2 are relevant (slope[one], level[a] and 2 more); ")
+    assert list(grouped.terms["group"]) == ["slope[one]", *["level[a] and 2 more"] * 3]
 
 
 def test_a_fit_that_is_not_to_be_trusted_says_why_and_what_to_do(tree):

@@ -247,7 +247,7 @@ def _short(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, float | np.floating):
-        return figure(value)
+        return figure(float(value))
     return "" if value is pd.NA else str(value)
 
 
