@@ -51,7 +51,7 @@ def verdict_of(
 
 
 def _of_reference(reference: str, kind: str, diagnosis: Any) -> str:
-    start = f"Measured against {reference!r} ({kind}), which"
+    start = f"Measured against {reference!r}{'' if kind == reference else f' ({kind})'}, which"
     if diagnosis is None:
         return f"{start} was not checked itself."
     if diagnosis.trusted:
