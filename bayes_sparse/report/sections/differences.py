@@ -82,7 +82,7 @@ def _body(material: Material) -> Html:
     if len(found.relevance):
         parts += [
             tag("h3", "Agreement on what matters"),
-            paragraph("Terms kept; where a fit cannot prune, those more than two sds from zero."),
+            paragraph("Terms that each fit calls relevant."),
             table(_renamed(found.relevance, {c: str(c).replace("_", " ") for c in found.relevance}), "Agreement"),
         ]
     parts += [paragraph(note, "note") for note in (*found.notes, answer.refusal) if note]
