@@ -51,6 +51,7 @@ KINDS = {
     "without draws": lambda: bs.fit("ard_gaussian", (X, Y), draws=0),
     "directions": lambda: bs.fit("laplace_eigen", (X, Y), **SMALL),
     "L1 path": lambda: bs.fit("jeffreys_laplace", (X, Y), **SMALL),
+    "L1 by cross-validation": lambda: bs.fit("jeffreys_laplace", (X, Y), method="cv", **SMALL),
     "classes": lambda: bs.fit("student_multinomial", (X, LABELS), **SMALL),
     "one against the rest": lambda: bs.fit("student_multinomial", (X, LABELS), method="one_vs_rest", **SMALL),
     "two classes": lambda: bs.fit("ard_gaussian", (X, np.where(Y > 0, "yes", "no")), **SMALL),
@@ -116,6 +117,8 @@ def test_what_each_kind_says():
     assert dict(said["classes"].facts)["base rate"] == f"{sizes.max()}% {labels[sizes.argmax()]}"  # of a hundred rows
     assert said["kernels"].sentence.startswith("Of 100 kernels ")
     assert "given the precisions found" in said["variational"].sentence
+    chosen = dict(bs.summary(KINDS["L1 by cross-validation"]()).facts)["what it is"]
+    assert chosen == "evidence, Laplace approximation at lambda*"
     bound = float(trees["variational"]["evidence"]["bound"])
     assert dict(said["variational"].facts)["log p(y) at least"] == f"{bound:.2f}"
     grouped = said["two vectors"]
