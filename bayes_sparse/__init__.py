@@ -24,6 +24,7 @@ _PLACES = {  # a name's file, or the package that it is a file or folder of
     "LogEvidence": "bayes_sparse.results.log_evidence",
     "SamplingDiagnosis": "bayes_sparse.results.diagnose",
     "Sensitivity": "bayes_sparse.refits.sensitivity",
+    "Summary": "bayes_sparse.results.summary",
     "UndecidedWarning": "bayes_sparse.common.warnings",
     "basis": "bayes_sparse.inputs",
     "compare": "bayes_sparse.results.comparison",
@@ -56,6 +57,7 @@ _PLACES = {  # a name's file, or the package that it is a file or folder of
     "report": "bayes_sparse.report",
     "selection_path": "bayes_sparse.refits.selection",
     "sensitivity": "bayes_sparse.refits.sensitivity",
+    "summary": "bayes_sparse.results.summary",
     "unpruned": "bayes_sparse.results.relevance",
     "weights_given": "bayes_sparse.fitting.weights_given",
 }

@@ -44,5 +44,7 @@ from bayes_sparse.results.plots.searches import plot_spectrum as plot_spectrum
 from bayes_sparse.results.predict.predict import predict as predict
 from bayes_sparse.results.relevance import relevance as relevance
 from bayes_sparse.results.relevance import unpruned as unpruned
+from bayes_sparse.results.summary import Summary as Summary
+from bayes_sparse.results.summary import summary as summary
 
 __version__: str

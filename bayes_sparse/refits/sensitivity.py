@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
@@ -13,6 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sparse.common.printed import Grid, as_html, as_text, estimate, figure
 from bayes_sparse.common.progress import FitProgress, quiet
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.fitting.choices import checked_hyper, choose, choose_model
@@ -94,7 +93,7 @@ def _evidence(tree: xr.DataTree) -> dict[str, Any]:
     return {"log_evidence": found.value, "log_evidence_kind": found.kind}
 
 
-def verdict_of_changes(summary: pd.DataFrame, parameters: pd.DataFrame, relevant: pd.DataFrame) -> str:
+def verdict_of_changes(summary: pd.DataFrame, parameters: pd.DataFrame, relevant: pd.DataFrame) -> tuple[str, ...]:
     """Which terms come and go, and how far the others move."""
     fitted = list(summary.index[~summary["status"].str.startswith("failed")])
     sentences = [f"{len(fitted)} settings, measured against {fitted[0]}."]
@@ -110,10 +109,10 @@ def verdict_of_changes(summary: pd.DataFrame, parameters: pd.DataFrame, relevant
         sentences.append(f"To be read with care, for their status says why: {in_words(wrong.index, quote=False)}.")
     if summary["log_evidence"].notna().sum() > 1:
         sentences.append(
-            "Each log evidence is that at its setting's own hyper-parameters, which a flatter prior leaves freer: no "
-            "ground to choose a setting by."
+            "Each log evidence is at its setting's own hyper-parameters, which a flatter prior leaves freer: no ground "
+            "to choose by."
         )
-    return " ".join(sentences)
+    return tuple(sentences)
 
 
 def _terms(relevant: pd.DataFrame) -> str:
@@ -140,6 +139,14 @@ def _moves(parameters: pd.DataFrame, summary: pd.DataFrame) -> str:
     return f"{said}; what is fitted to the training rows changes by at most {summary['fitted_change'].max():.2g}."
 
 
+_HEADINGS = {
+    "terms_kept": "kept",
+    "relevant_terms": "relevant",
+    "log_evidence": "log evidence",
+    "largest_change": "largest change (sds)",
+    "changed_most": "of",
+    "fitted_change": "change of the fit",
+}
 _FACTORS = (1.0, 0.1, 10.0)  # of the rate b, where no settings are given
 _OF_DATA: dict[str, Any] = {
     "target": None,
@@ -170,24 +177,41 @@ class Sensitivity:
     relevant : DataFrame
         A row a term, a column a setting: whether it is relevant (kept, and not likely to be chance), as
         `bs.relevance` has it. One-step methods choose among directions, not weights, and have no column.
-    verdict : str
-        In plain words.
+    sentences, verdict : tuple of str, str
+        In plain words, one by one and all together.
     """
 
     trees: dict[str, xr.DataTree]
     parameters: pd.DataFrame
     summary: pd.DataFrame
     relevant: pd.DataFrame
-    verdict: str
+    sentences: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """All sentences."""
+        return " ".join(self.sentences)
 
     def __str__(self) -> str:
-        said = textwrap.fill(self.verdict, 110, break_on_hyphens=False)
-        return f"{said}\n\n{self.summary.to_string(float_format='{:.4g}'.format)}"
+        return as_text(self._parts())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self.verdict)}</p>{self.summary.to_html(float_format='{:.4g}'.format)}"
+        return as_html(self._parts())
+
+    def _parts(self) -> list[Grid | str]:
+        shown = self.summary.drop(columns="log_evidence_kind").dropna(axis=1, how="all")
+        if "log_evidence" in shown:
+            shown["log_evidence"] = [estimate(value) for value in shown["log_evidence"]]
+        rows = [(label, *map(_short, values)) for label, *values in shown.itertuples()]
+        return [Grid(rows, ("setting", *(_HEADINGS.get(c, c) for c in shown.columns))), "\n".join(self.sentences)]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return figure(value)
+    return "" if value is pd.NA else str(value)
 
 
 def sensitivity(

@@ -1,60 +1,45 @@
-"""The top of a report: what was fitted, how, and the verdict."""
+"""The first screen of a report: a sentence to take home, a row a fit, and the terms that matter."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from bayes_sparse.report.markup import Html, count, joined, paragraph, tag, value_and_error
-from bayes_sparse.report.material import Material, ask, kept_of, prior_of, terms_of
-from bayes_sparse.results.diagnose import Diagnosis, SamplingDiagnosis
-from bayes_sparse.results.importance import side_of
-from bayes_sparse.results.log_evidence import log_evidence
-from bayes_sparse.trees.read import APPROXIMATIONS, StoredFit
+from bayes_sparse.common.printed import duration
+from bayes_sparse.report.cards import SIGNS, card, said_of
+from bayes_sparse.report.markup import Html, count, joined, number, scrolling, tag, with_error
+from bayes_sparse.report.material import Material
+from bayes_sparse.report.relevant_terms import relevant_terms
+from bayes_sparse.results.diagnose import SamplingDiagnosis
+from bayes_sparse.results.summary import finding_of, is_of_rows, listed, relevance_of, sentence_of
+from bayes_sparse.results.terms import kept_of
+from bayes_sparse.results.trust import LEVELS, SAID, Level, Trust, trust_of
+from bayes_sparse.trees.read import StoredFit
 
-__all__ = ["Level", "head", "level_of"]
+__all__ = ["head"]
 
-type Level = Literal["good", "care", "bad"]
-
-_SAID: dict[Level, str] = {"good": "Trust it", "care": "With care", "bad": "Do not trust it"}
-_GIVEN = ", given the terms selected"  # which neither importance weights nor chains at alpha* look at
-_SIGNS: dict[Level, str] = {"good": "✓", "care": "!", "bad": "✗"}
 _FAR = 1.0  # posterior sds from a trusted reference: more is another answer
-_R_HAT, _DIVERGED, _FEW = 1.05, 0.01, 50  # beyond these a sampler has not just been stopped early
+_NAMED = 4  # fits in the sentence
+_CLASSES = {"trust": "trust", "what it is": "kind"}  # cells that need no heading on a narrow screen
 
 
 def head(material: Material) -> Html:
-    """A verdict over all fits, then each with its tiles."""
-    levels = {fit.name: level_of(material, fit) for fit in material.fits}
-    cards = [_card(material, fit, levels[fit.name]) for fit in material.fits]
-    return joined([_verdict(material, levels), *cards])
+    """A sentence to take home, a row a fit, the terms that matter; then each fit with its tiles."""
+    trusts = {fit.name: _trust(material, fit) for fit in material.fits}
+    cards = [card(material, fit, trusts[fit.name]) for fit in material.fits]
+    return joined([_take_home(material, trusts), _fits(material, trusts), relevant_terms(material), *cards])
 
 
-def level_of(material: Material, fit: StoredFit) -> Level:
-    """How far to trust a fit: by its own diagnosis, its ending, its residuals, and a trusted reference beside it."""
+def _trust(material: Material, fit: StoredFit) -> Trust:
+    """By its own diagnosis, its ending and its residuals, and by a trusted reference beside it."""
     found = material.diagnoses[fit.name].value
-    levels: list[Level] = [_by_diagnosis(found), "good" if fit.status is None else fit.status.level]
-    if found is not None and _far_from_reference(material, fit):
-        levels.append("care")
-    if fit.likelihood_check:
-        levels.append("care")
-    return max(levels, key=["good", "care", "bad"].index)
-
-
-def _by_diagnosis(found: Any) -> Level:
-    if found is None:
-        return "care"
-    if found.trusted:
-        return "good"
-    if isinstance(found, SamplingDiagnosis):
-        early = (
-            found.r_hat_max <= _R_HAT
-            and found.divergences <= _DIVERGED * found.draws
-            and min(found.ess_bulk_min, found.ess_tail_min) >= _FEW
-        )
-        return "care" if early else "bad"
-    return "bad"
+    own = trust_of(fit, found)
+    if found is None or not _far_from_reference(material, fit):
+        return own
+    reasons = [own.because, "far from the reference"]
+    return replace(own, level=max(own.level, "care", key=LEVELS.index), because="; ".join(filter(None, reasons)))
 
 
 def _far_from_reference(material: Material, fit: StoredFit) -> bool:
@@ -67,125 +52,89 @@ def _far_from_reference(material: Material, fit: StoredFit) -> bool:
     return bool(comparison.summary.loc[fit.name, "largest_difference"] > _FAR)
 
 
-def _verdict(material: Material, levels: dict[str, Level]) -> Html:
-    if not material.several:
-        (fit,) = material.fits
-        return _box(levels[fit.name], _said(fit, levels[fit.name]), _reasons(material, fit))
-    found = set(levels.values())
-    level: Level = found.pop() if len(found) == 1 else "care"
-    groups: dict[str, list[str]] = {}
-    for fit in sorted(material.fits, key=lambda one: ["good", "care", "bad"].index(levels[one.name])):
-        groups.setdefault(_said(fit, levels[fit.name]), []).append(fit.name)
-    said = [f"{words}: {', '.join(names)}" for words, names in groups.items()]
-    comparison = material.comparison
-    words = [comparison.value.verdict] if comparison.value is not None else [f"Not compared: {comparison.refusal}"]
-    return _box(level, " · ".join(said), words)
+def _take_home(material: Material, trusts: dict[str, Trust]) -> Html:
+    levels = {trust.level for trust in trusts.values()}
+    level: Level = levels.pop() if len(levels) == 1 else "care"
+    said = _of_several(material, trusts) if material.several else sentence_of(material.fits[0], *trusts.values())
+    return tag("div", tag("p", f"{SIGNS[level]} {said}", class_="status"), class_=f"verdict {level}")
 
 
-def _said(fit: StoredFit, level: Level) -> str:
-    """The level in words; a fit at estimated hyper-parameters is good given what was selected with them."""
-    return _SAID[level] + (_GIVEN if level == "good" and fit.evidence is not None else "")
+def _of_several(material: Material, trusts: dict[str, Trust]) -> str:
+    """What the reference says, and how far the others are from it."""
+    found = material.comparison.value
+    if found is None:
+        return f"{count(len(material.fits))} fits, which are not compared: {material.comparison.refusal}"
+    (reference,) = [fit for fit in material.fits if fit.name == found.reference]
+    trust, finding = trusts[reference.name], finding_of(reference)
+    which = ("which can be trusted" + trust.given) if trust.level == "good" else SAID[trust.level]
+    size = found.summary["largest_difference"].dropna()
+    far = [
+        f"{name}{'' if i else ' differs from it'} by up to {number(float(size[name]), 2)} sds"
+        for i, name in enumerate(size.index)
+    ]
+    others = f"; {listed(far, _NAMED)}" if far else ""
+    return f"By {reference.name}, {which}, {finding[0].lower()}{finding[1:]}{others}."
 
 
-def _box(level: Level, said: str, words: list[str]) -> Html:
-    status = tag("p", f"{_SIGNS[level]} {said}", class_="status")
-    return tag("div", status, *(paragraph(line) for line in words), class_=f"verdict {level}")
+def _fits(material: Material, trusts: dict[str, Trust]) -> Html:
+    """A row a fit; on a narrow screen a block a fit, each cell with its heading."""
+    columns = list(_columns(material, material.fits[0], trusts))
+    names = ["fit", *columns] if material.several else columns
+    body = []
+    for fit in material.fits:
+        cells = [
+            tag("td", value, role="cell", class_=_CLASSES.get(name), data_label=None if name in _CLASSES else name)
+            for name, value in _columns(material, fit, trusts).items()
+        ]
+        first = [tag("th", fit.name, scope="row", role="rowheader")] if material.several else []
+        body.append(tag("tr", *first, *cells, role="row"))
+    heads = [tag("th", name, scope="col", role="columnheader") for name in names]
+    rows = [tag("thead", tag("tr", *heads, role="row"), role="rowgroup"), tag("tbody", *body, role="rowgroup")]
+    return scrolling(tag("table", *rows, class_="fits", role="table"), "The fits at a glance")
 
 
-def _reasons(material: Material, fit: StoredFit) -> list[str]:
-    """Why a fit has its level, in sentences."""
-    answer = material.diagnoses[fit.name]
-    out = [answer.value.verdict] if answer.value is not None else []
-    if answer.value is None:  # a verdict has the words on the likelihood in it
-        out = [words for words in (fit.likelihood_check, f"It was not checked. {answer.refusal}") if words]
-    return out if fit.status is None or fit.status.level == "good" else [fit.status.sentence(), *out]
+def _columns(material: Material, fit: StoredFit, trusts: dict[str, Trust]) -> dict[str, object]:
+    """What the table says of a fit."""
+    trust = trusts[fit.name]
+    badge = tag("span", said_of(trust.level), class_=f"badge {trust.level}")
+    why = trust.because if trust.level != "good" else trust.given.removeprefix(", ")
+    said: dict[str, object] = {
+        "trust": joined([badge, " ", tag("small", why)]) if why else badge,
+        "terms": _how_many(fit),
+    }
+    found = material.comparison.value
+    if found is not None:
+        said[f"differs from {found.reference}"] = _distance(found, fit.name)
+    return said | {"what it is": fit.kind if fit.settings else "a sample", "time": duration(fit.seconds)}
 
 
-def _card(material: Material, fit: StoredFit, level: Level) -> Html:
-    tiles = tag("div", *_tiles(material, fit), class_="tiles")
-    if not material.several:
-        return tag("div", tiles, class_="fit")
-    badge = tag("span", f"{_SIGNS[level]} {_said(fit, level)}", class_=f"badge {level}")
-    said = str(material.comparison.value.verdict) if material.comparison.value is not None else ""
-    why = [paragraph(words, "note") for words in _reasons(material, fit) if words not in said]
-    return tag("section", tag("h2", fit.name, " ", badge), tiles, *why, class_="fit")
+def _distance(found: Any, name: str) -> str:
+    """By how much a fit differs from the reference, in the means and in what it predicts."""
+    if name == found.reference:
+        return "the reference"
+    if name not in found.summary.index:
+        return "not compared"
+    row = found.summary.loc[name]
+    if not np.isfinite(row["largest_difference"]):
+        return "other terms"
+    said = f"by up to {number(float(row['largest_difference']), 2)} sds"
+    own = found.parameters.xs(name, level="tree")["difference"].abs()
+    said += f" ({own.idxmax()})" if own.max() > 0 else ""
+    if "log_score_difference" in row and np.isfinite(row["log_score_difference"]):
+        gap = with_error(row["log_score_difference"], row["log_score_difference_se"], 3)
+        said += f"; log score per new row {'' if gap.startswith('−') else '+'}{gap}"
+    return said
 
 
-def _tiles(material: Material, fit: StoredFit) -> list[Html]:
-    checks = _checks(material.diagnoses[fit.name].value)
-    tiles = [_terms(material, fit), _prior(fit), *checks, _likelihood(fit), _evidence(fit)]
-    loo = material.loos[fit.name].value
-    if loo is not None:
-        bad = int((np.asarray(loo.pareto_k) > loo.good_k).sum())
-        tiles.append(
-            _tile(
-                "LOO elpd",
-                value_and_error(loo.elpd, loo.se),
-                f"{count(bad)} {'row' if bad == 1 else 'rows'} of large k",
-            )
-        )
-    tiles.append(_tile("time", _time(fit.seconds), fit.method))
-    return [tile for tile in tiles if tile]
-
-
-def _terms(material: Material, fit: StoredFit) -> Html:
+def _how_many(fit: StoredFit) -> str:
     kept = kept_of(fit)
     if kept is None:
-        return _tile("terms", count(len(terms_of(fit, material.known))), "none pruned")
-    return _tile(f"{kept[2]} kept", count(kept[0]), f"of {count(kept[1])}")
-
-
-def _prior(fit: StoredFit) -> Html:
-    prior, slab = prior_of(fit)
-    name, _, numbers = prior.rstrip(")").partition("(")
-    return _tile("prior of precisions", name, f"{numbers}; {slab}" if numbers else slab) if name else Html("")
-
-
-def _checks(found: Any) -> list[Html]:
-    if isinstance(found, Diagnosis):
-        side = side_of(found.k_hat, found.threshold)
-        return [_tile("k-hat", f"{found.k_hat:.2f}", f"{side} {found.threshold:.2f}")]
-    if isinstance(found, SamplingDiagnosis):
-        return [
-            _tile("largest R-hat", f"{found.r_hat_max:.3f}", "at most 1.01 wanted"),
-            _tile("effective draws", count(round(found.ess_bulk_min)), f"at least, of {count(found.draws)}"),
-            _tile("divergences", count(found.divergences), f"of {count(found.draws)} draws"),
-        ]
-    return [_tile("check", "–", "not checked")]
-
-
-def _likelihood(fit: StoredFit) -> Html:
-    """The statistic that the likelihood was checked by, where there is one."""
-    said = fit.residuals
-    if not said:
-        return Html("")
-    name = str(said["likelihood_statistic"])
-    return _tile(name, f"{float(said['likelihood_value']):.2f}", f"p {float(said['likelihood_p']):.2g} by chance")
-
-
-def _evidence(fit: StoredFit) -> Html:
-    found = ask(log_evidence, fit.tree).value
-    if found is None or not np.isfinite(found.value):
-        return Html("")
-    kind = APPROXIMATIONS.get(found.kind, found.kind)
-    return _tile("log evidence", value_and_error(found.value, found.se, most=2), kind)
-
-
-def _tile(name: str, value: str | tuple[str, str], more: str) -> Html:
-    large, small = value if isinstance(value, tuple) else (value, "")
-    shown = [large, " ", tag("small", small)] if small else [large]
-    return tag(
-        "div",
-        tag("span", name, class_="label"),
-        tag("span", *shown, class_="value"),
-        tag("span", more, class_="label"),
-        class_="tile",
+        table = relevance_of(fit)
+        return f"{int(table['relevant'].sum())} of {len(table)} relevant" if "relevant" in table else "none pruned"
+    what = "" if kept[2] == "terms" else f"{kept[2]} "
+    said = (
+        f"{count(kept[0])} of {count(kept[1])} {what}kept" if kept[0] < kept[1] else f"all {count(kept[1])} {what}kept"
     )
-
-
-def _time(seconds: float) -> str:
-    if not np.isfinite(seconds):
-        return "–"
-    if seconds < 1:
-        return f"{1e3 * seconds:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+    if fit.by_direction or is_of_rows(fit) or fit.evidence is None:
+        return said
+    return f"{said}, {count(fit.evidence['relevant'].sum())} relevant"

@@ -31,6 +31,7 @@ __all__ = [
     "paragraph",
     "picture",
     "row_of",
+    "scrolling",
     "short",
     "table",
     "tag",
@@ -132,10 +133,10 @@ def value_and_error(value: Any, error: Any = None, decimals: int = 1, most: int 
 def key_values(rows: Sequence[tuple[str, object]], label: str) -> Html:
     """A table of two columns: what, and its value."""
     body = [tag("tr", tag("th", key, scope="row"), tag("td", value)) for key, value in rows]
-    return _scrolling(tag("table", tag("tbody", *body), class_="pairs"), label)
+    return scrolling(tag("table", tag("tbody", *body), class_="pairs"), label)
 
 
-def table(frame: pd.DataFrame, label: str, digits: int = 3) -> Html:
+def table(frame: pd.DataFrame, label: str, digits: int = 3, class_: str | None = None) -> Html:
     """A frame as a table, its index as the first columns; strings to the left, numbers to the right."""
     levels = [str(name or "") for name in frame.index.names]
     numeric = [_is_numeric(frame[column]) for column in frame.columns]
@@ -153,7 +154,7 @@ def table(frame: pd.DataFrame, label: str, digits: int = 3) -> Html:
             for value, c in zip(values, classes[len(levels) :], strict=True)
         ]
         body.append(tag("tr", *cells))
-    return _scrolling(tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body)), label)
+    return scrolling(tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body), class_=class_), label)
 
 
 def _is_numeric(column: pd.Series) -> bool:
@@ -161,7 +162,7 @@ def _is_numeric(column: pd.Series) -> bool:
     return column.dtype.kind in "fiub" or all(_NUMBER.match(str(value)) for value in column)
 
 
-def _scrolling(content: Html, label: str) -> Html:
+def scrolling(content: Html, label: str) -> Html:
     """What is wider than the screen scrolls by itself, with the keyboard too."""
     return tag("div", joined([content]), class_="scroll", role="region", aria_label=label, tabindex="0")
 

@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
+from bayes_sparse.common.printed import Grid, as_html, as_text
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.results.importance import Importance, importance, log_densities, side_of
@@ -17,13 +18,13 @@ from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 
 __all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "judged"]
 
-_CLAUSE = "All of this is given the terms selected and alpha*; their own uncertainty is not checked."
+_CLAUSE = "All of it is given the terms selected and alpha*; their own uncertainty is not checked."
 _NEXT = 'bs.fit(..., method="nuts", condition="alpha")'
 _SHARE, _GAP = 0.1, 0.5  # of the draws that must be left once re-weighted; nats that the log evidence may be off
 _EVEN = 0.9  # of the draws: where they are worth more than that once re-weighted, the weights hardly differ
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """How near an approximation is to the posterior it stands for.
 
@@ -51,6 +52,8 @@ class Diagnosis:
     likelihood : str
         What the residuals have that the likelihood has not, and the cure; empty where nothing was found. `trusted` is
         about the posterior of the model as it was given, this about the model.
+    wrong : tuple of str
+        What speaks against trusting it, each in a few words.
     """
 
     k_hat: float
@@ -66,18 +69,29 @@ class Diagnosis:
     verdict: str
     correctable: bool = True
     likelihood: str = ""
+    wrong: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return (
-            f"k-hat {self.k_hat:.2f} (threshold {self.threshold:.2f}), {self.coordinates} coordinates\n"
-            f"{self.draws} draws, worth {self.effective_draws:.0f}\n"
-            f"log evidence {self.log_evidence:.3f} by the approximation, {self.log_evidence_importance:.3f} +- "
-            f"{self.log_evidence_se:.3f} by importance sampling\n"
-            f"{self.verdict}"
-        )
+        return as_text(self._parts())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self._parts())
+
+    def _parts(self) -> list[Grid | str]:
+        own = "" if np.isnan(self.log_evidence) else f", {self.log_evidence:.3f} by the approximation itself"
+        sampled = f"{self.log_evidence_importance:.3f} +- {self.log_evidence_se:.3f} by importance sampling"
+        rows = [
+            ("trusted", _yes(self.trusted)),
+            ("k-hat", f"{self.k_hat:.2f}, {side_of(self.k_hat, self.threshold)} {self.threshold:.2f}"),
+            ("draws", f"{self.draws} of {self.coordinates} coordinates, worth {self.effective_draws:.0f} re-weighted"),
+            ("log evidence", sampled + own),
+        ]
+        return [Grid(rows), self.verdict]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SamplingDiagnosis:
     """Whether the chains of a sampled posterior agree and are long enough.
 
@@ -95,7 +109,7 @@ class SamplingDiagnosis:
         Least fraction of the energy's variance that a step explores; NaN without energies.
     trusted, verdict : bool, str
         Whether R-hat is at most 1.01, with 100 effective draws a chain and no divergence; all this in words.
-    likelihood : str
+    likelihood, wrong : str, tuple of str
         As in `Diagnosis`.
     """
 
@@ -111,15 +125,31 @@ class SamplingDiagnosis:
     trusted: bool
     verdict: str
     likelihood: str = ""
+    wrong: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return (
-            f"R-hat at most {self.r_hat_max:.3f} ({self.worst}), {self.divergences} divergences, "
-            f"{self.max_treedepth} draws at the largest tree depth, BFMI {self.bfmi_min:.2f}\n"
-            f"{self.draws} draws of {self.chains} chains, effective at least {self.ess_bulk_min:.0f} (bulk) and "
-            f"{self.ess_tail_min:.0f} (tail)\n"
-            f"{self.verdict}"
-        )
+        return as_text(self._parts())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self._parts())
+
+    def _parts(self) -> list[Grid | str]:
+        rows = [
+            ("trusted", _yes(self.trusted)),
+            ("largest R-hat", f"{self.r_hat_max:.3f}" + (f", of {self.worst}" if self.worst else "")),
+            ("draws", f"{self.draws} of {self.chains} chains"),
+            ("effective draws", f"at least {self.ess_bulk_min:.0f}, of the tails {self.ess_tail_min:.0f}"),
+            ("divergences", f"{self.divergences}"),
+            ("largest tree depth", f"reached by {self.max_treedepth} draws"),
+            ("BFMI", "not known" if np.isnan(self.bfmi_min) else f"{self.bfmi_min:.2f} at least"),
+        ]
+        return [Grid(rows), self.verdict]
+
+
+def _yes(trusted: bool) -> str:
+    return "yes" if trusted else "no"
 
 
 def diagnose(tree: xr.DataTree, model: pm.Model | BambiModel | None = None) -> Diagnosis | SamplingDiagnosis:
@@ -149,16 +179,29 @@ def diagnose(tree: xr.DataTree, model: pm.Model | BambiModel | None = None) -> D
     if "evidence" not in tree.children:
         raise ValueError("diagnose takes a tree from bayes_sparse.fit (of a ladder, one of its rungs).")
     if stored(tree).corrected:
-        before = Diagnosis(**stored(tree).diagnosis)
-        return replace(before, verdict=f"This tree has been corrected already; before that: {before.verdict}")
+        return _once_corrected(stored(tree))
     log_p, log_q = log_densities(tree, model)
     return judged(tree, importance(log_p.to_numpy(), log_q.to_numpy()))
+
+
+def _once_corrected(fit: StoredFit) -> Diagnosis:
+    """What the weights said, which the draws have in them now: an evidence that was off is mended."""
+    before = Diagnosis(**fit.diagnosis)
+    ended = fit.status is None or fit.status.level == "good" or fit.status is Status.NULL
+    usable = before.correctable and before.effective_draws >= _SHARE * before.draws and ended
+    return replace(
+        before,
+        trusted=usable,
+        wrong=() if usable else tuple(before.wrong),
+        verdict=f"This tree has been corrected already; before that: {before.verdict}",
+    )
 
 
 def judged(tree: xr.DataTree, weights: Importance) -> Diagnosis:
     """What the importance weights of an evidence fit say."""
     fit, evidence = stored(tree), tree["evidence"].to_dataset()
     correctable, off = weights.k_hat <= weights.threshold or _even(weights), _off(fit, evidence, weights)
+    far = () if correctable else (f"k-hat is {weights.k_hat:.2f}, above {weights.threshold:.2f}",)
     return Diagnosis(
         k_hat=weights.k_hat,
         threshold=weights.threshold,
@@ -173,6 +216,7 @@ def judged(tree: xr.DataTree, weights: Importance) -> Diagnosis:
         verdict=_with_check(f"{_in_words(weights, off)} {_aside(evidence)}{_CLAUSE}", fit),
         correctable=correctable,
         likelihood=fit.likelihood_check,
+        wrong=(*far, *off),
     )
 
 
@@ -204,33 +248,26 @@ def _even(weights: Importance) -> bool:
 
 
 def _in_words(weights: Importance, off: list[str]) -> str:
-    if weights.k_hat > weights.threshold and not _even(weights):
-        return (
-            "The approximation is too far from the posterior it stands for to be corrected: k-hat is "
-            f"{weights.k_hat:.2f}, above {weights.threshold:.2f}, so neither its intervals nor the log evidence are to "
-            f"be trusted; sample the same terms with {_NEXT}."
-        )
     side = side_of(weights.k_hat, weights.threshold)
+    k_hat = f"k-hat is {weights.k_hat:.2f}, {side} {weights.threshold:.2f}"
+    if side == "above" and not _even(weights):
+        return (
+            f"The approximation is too far from the posterior it stands for to be corrected: {k_hat}. Trust neither "
+            f"its intervals nor the log evidence; sample the same terms with {_NEXT}."
+        )
     if off:
         return (
-            f"Not to be trusted as it is, though k-hat is {weights.k_hat:.2f}, {side} {weights.threshold:.2f}: "
-            f"{', and '.join(off)}; bs.correct(tree) corrects the draws, and the same terms are sampled with {_NEXT}."
+            f"Not to be trusted as it is, though {k_hat}: {', and '.join(off)}. bs.correct(tree) corrects the draws; "
+            f"{_NEXT} samples the same terms."
         )
     if np.ptp(weights.log_weights) == 0:
         return (
             "All importance weights are the same: the approximation is the posterior itself, of these terms at alpha*."
         )
-    if side == "above":
-        return (
-            "The approximation is close to the posterior it stands for: re-weighted, the "
-            f"{len(weights.log_weights)} draws are worth {weights.effective_draws:.0f}, and bs.correct(tree) corrects "
-            f"what is left. (k-hat is {weights.k_hat:.2f}, above {weights.threshold:.2f}: the largest weights have a "
-            "heavy tail, but they are few and matter little.)"
-        )
+    tail = ": the largest weights have a heavy tail, but they are few and matter little" if side == "above" else ""
     return (
-        f"The approximation is close to the posterior it stands for: k-hat is {weights.k_hat:.2f}, below "
-        f"{weights.threshold:.2f}, and bs.correct(tree) corrects what is left; the {len(weights.log_weights)} draws "
-        f"are then worth {weights.effective_draws:.0f}."
+        f"The approximation is close to the posterior it stands for, and bs.correct(tree) corrects what is left "
+        f"({k_hat}{tail})."
     )
 
 
@@ -268,4 +305,5 @@ def _of_chains(tree: xr.DataTree) -> SamplingDiagnosis:
         trusted=not health.wrong,
         verdict=_with_check(verdict, fit),
         likelihood=fit.likelihood_check,
+        wrong=tuple(health.wrong),
     )

@@ -251,7 +251,7 @@ def _of_draws(tree: xr.DataTree, fit: StoredFit, delta: float | Mapping[str, flo
         said["beyond"] = (abs(w) > _threshold(delta, w["basis"])).mean(over)
     said["score"] = (said["mean"] / said["sd"]) ** 2
     said["chance"] = ("basis", chance_of(said["score"].to_numpy(), said.sizes["basis"]))
-    owners = {name: tree["constant_data"][name] for name in ("of_column", "of_class") if name in tree["constant_data"]}
+    owners = {name: fit.constant[name] for name in ("of_column", "of_class") if name in fit.constant}
     return said.assign_coords({name: ("basis", values.to_numpy()) for name, values in owners.items()})
 
 

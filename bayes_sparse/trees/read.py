@@ -300,7 +300,7 @@ class StoredFit:
         if rung == "plug_in":
             return "plug-in"
         attributes = self.tree["evidence"].attrs
-        at = "lambda*" if attributes.get("prior") == "jeffreys" else "alpha*"
+        at = "lambda*" if self.on_path or attributes.get("prior") == "jeffreys" else "alpha*"
         if rung == "conditional":
             return f"NUTS at {at}"
         made = str(attributes.get("approximation"))

@@ -52,7 +52,7 @@ def test_every_command_is_listed_with_a_whole_sentence(run):
     [
         (["fit", "none.csv", "-t", "y"], ["There is no file 'none.csv'"]),
         (["fit", "numbers.csv", "-t", "z"], ["There is no column 'z' to be the target"]),
-        (["fit", "data.csv", "-t", "y"], ["Column 'id' is not numeric", "--drop id", "--index id"]),
+        (["fit", "data.csv", "-t", "y"], ["Column 'id' is not numeric, and hardly a category"]),
         (["fit", "numbers.csv", "-t", "y", "--model", "ard"], ["There is no model 'ard'"]),
         (["fit", "numbers.csv", "-t", "y", "--method", "nust"], ["There is no method 'nust'", "Did you mean 'nuts'?"]),
         (["fit", "numbers.csv", "-t", "y", "--basis", "rbf"], ["--basis rbf:WIDTH"]),
@@ -74,7 +74,7 @@ def test_bad_input_is_one_sentence_and_the_exit_code_1(run, words, mentions):
     ("words", "mention"),
     [
         (["frobnicate"], "No such command 'frobnicate'"),
-        (["fit", "numbers.csv"], "Missing option '--target'"),
+        (["fit", "numbers.csv"], "Name the column to be explained by --target"),
         (["fit", "numbers.csv", "-t", "y", "--draws", "-1"], "--draws"),
         (["fit", "numbers.csv", "-t", "y", "--hyper", "1"], "not two numbers"),
         (["fit", "numbers.csv", "-t", "y", "--set", "draws=3"], "'draws' has an option of its own"),

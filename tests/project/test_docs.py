@@ -23,7 +23,7 @@ PAGES = [
     DOCS / "data.md",
     DOCS / "own_models.md",
 ]
-PROMISES = ("revm", "own_models")  # pages with tests of their own
+PROMISES = ("revm", "own_models", "trust")  # pages with tests of their own
 
 
 def blocks_of(text):
@@ -83,6 +83,19 @@ def test_the_page_about_own_models_shows_what_its_programs_give(capsys):
     assert f"```text\n{explained}\n```" in page.read_text(encoding="utf-8")
     assert set(bs.relevance(names["tree"]).query("relevant").index) == {"x3", "x11", "x20"}
     assert set(names["start"]) == {"slope", "spread", "z", "level", "sigma"}
+
+
+def test_the_page_about_trust_shows_what_its_programs_print(tmp_path, monkeypatch):
+    """But for the digits, which another machine may round otherwise, and what follows from their lengths."""
+    monkeypatch.chdir(tmp_path)  # one of them writes a report
+    page = DOCS / "trust.md"
+    tree = run(page)["tree"]
+
+    def words(text):
+        return " ".join(re.sub(r"[-+]?\d+\.?\d*", "#", text).split())
+
+    shown = re.findall(r"^```text\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert [words(text) for text in shown] == [words(str(bs.summary(tree))), words(str(bs.diagnose(tree)))]
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)

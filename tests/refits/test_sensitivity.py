@@ -72,7 +72,16 @@ def test_the_verdict_says_that_nothing_comes_or_goes(found):
     assert "The same 3 terms are relevant under all of them." in found.verdict
     worst = found.parameters["change"].abs().max()
     assert f"No mean changes by more than {worst:.2g} posterior sds" in found.verdict
-    assert found.verdict in str(found).replace("\n", " ")
+    table, sentences = str(found).split("\n\n")
+    assert " ".join(sentences.split()) == found.verdict
+    for label, row in found.summary.iterrows():
+        (line,) = [line for line in table.splitlines() if line.startswith(label)]
+        assert line.removeprefix(label).split()[:3] == [
+            row["status"],
+            str(row["terms_kept"]),
+            str(row["relevant_terms"]),
+        ]
+    assert max(map(len, str(found).splitlines())) <= 100
 
 
 def test_the_verdict_names_terms_that_come_and_go():
@@ -197,7 +206,8 @@ def test_a_refused_setting_is_refused_before_anything_is_fitted(data, monkeypatc
 def test_it_shows_as_a_page_and_as_a_picture(found):
     page = found._repr_html_()
     assert "<table" in page
-    assert "fitted_change" in page
+    assert "change of the fit" in page
+    assert page.index("<table") < page.index("<p>")
     ax = plot_sensitivity(found, top=3)
     assert [label.get_text() for label in ax.get_xticklabels()] == LABELS
     size = found.parameters["change"].abs().groupby(level="parameter").max().sort_values(ascending=False)
@@ -209,6 +219,6 @@ def test_it_shows_as_a_page_and_as_a_picture(found):
 
 
 def test_a_page_escapes_what_it_shows(found):
-    risky = Sensitivity(found.trees, found.parameters, found.summary.assign(status="<b>"), found.relevant, "a < b")
+    risky = Sensitivity(found.trees, found.parameters, found.summary.assign(status="<b>"), found.relevant, ("a < b",))
     assert "a &lt; b" in risky._repr_html_()
     assert "<b>" not in risky._repr_html_()

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from itertools import pairwise
 
 import pytest
 
@@ -68,6 +69,22 @@ def test_it_opens_in_silence_and_does_not_scroll_sideways(browser, place, width,
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
     assert page.evaluate("document.images.length") > 12
+    page.context.close()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_first_screen_has_the_sentence_and_the_fits(browser, tmp_path, linear, width, height):
+    place = report({"one": linear, "two": linear}, tmp_path / "report.html")
+    page, _ = opened(browser, place, width)
+    ends = page.evaluate("[...document.querySelectorAll('.status, .fits')].map(e => e.getBoundingClientRect().bottom)")
+    assert len(ends) == 2
+    assert max(ends) <= height
+    inside = page.evaluate("[...document.querySelectorAll('header .scroll')].map(e => e.scrollWidth - e.clientWidth)")
+    assert max(inside) == 0
+    levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(e => Number(e.tagName[1]))")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert page.evaluate("[...document.querySelectorAll('header th')].every(e => e.scope)")
     page.context.close()
 
 

@@ -24,7 +24,7 @@ def test_no_name_becomes_an_element(page):
 
 def test_no_name_becomes_an_attribute(page):
     known = {"alt", "aria-label", "charset", "class", "content", "height", "href", "http-equiv", "id", "lang", "name"}
-    known |= {"role", "scope", "src", "tabindex", "width"}
+    known |= {"data-label", "role", "scope", "src", "tabindex", "width"}
     assert {key for _, attributes in page.elements for key in attributes} <= known
 
 

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from bayes_sparse.report.markup import number, table, with_error
-from bayes_sparse.report.material import known_terms, terms_of
 from bayes_sparse.report.sections.differences import _summary
 from bayes_sparse.results.comparison.compare import compare
+from bayes_sparse.results.terms import known_terms, terms_of
 from bayes_sparse.trees.read import StoredFit
 
 

@@ -162,6 +162,20 @@ def test_it_says_what_was_done(tmp_path):
     assert "corrected" not in tree["evidence"].attrs  # the tree given is not touched
 
 
+def test_a_corrected_tree_is_trusted_where_the_correction_mends_what_was_wrong():
+    tree = fits()["weights"]()
+    evidence = tree["evidence"].to_dataset()
+    off = tree.assign({"evidence": xr.DataTree(evidence.assign(log_evidence=evidence["log_evidence"] + 0.9))})
+    assert not diagnose(off).trusted
+    again = diagnose(correct(off, random_seed=0))
+    assert again.trusted
+    assert again.wrong == ()
+    ended = tree.assign({"evidence": xr.DataTree(evidence.assign_attrs(status="max_iterations"))})
+    again = diagnose(correct(ended, random_seed=0))
+    assert not again.trusted
+    assert again.wrong == ("the fit ended as 'max_iterations'",)
+
+
 def test_refusals_and_warning():
     tree = fits()["weights"]()
     with pytest.raises(ValueError, match="corrected already"):

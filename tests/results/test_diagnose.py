@@ -284,6 +284,7 @@ def test_a_small_k_hat_alone_is_not_enough(change, words):
     assert found.correctable
     assert found.trusted == (words is None)
     assert words is None or words in found.verdict
+    assert [words in own for own in found.wrong] == ([] if words is None else [True])
 
 
 def test_many_rows_are_nearly_normal():
@@ -297,8 +298,17 @@ def test_many_rows_are_nearly_normal():
     assert "bs.correct(tree)" in found.verdict
     assert found.verdict.endswith(CLAUSE)
     text = str(found)
-    assert text.endswith(found.verdict)
-    assert f"{found.k_hat:.2f}" in text
+    assert " ".join(text.split()).endswith(found.verdict)
+    rows = dict(line.split(maxsplit=1) for line in text.splitlines()[:3])  # the small table comes first
+    assert rows == {
+        "trusted": "yes",
+        "k-hat": f"{found.k_hat:.2f}, below {found.threshold:.2f}",
+        "draws": f"2000 of 2 coordinates, worth {found.effective_draws:.0f} re-weighted",
+    }
+    assert max(map(len, text.splitlines())) <= 100
+    page = found._repr_html_()
+    assert page.startswith("<table>")
+    assert f">{rows['k-hat']}</td>" in page
 
 
 # A model of the user's own
@@ -418,7 +428,11 @@ def test_good_chains():
     assert found.worst == f"w[{r_hat['basis'].to_numpy()[np.argmax(r_hat.to_numpy())]}]"
     assert found.ess_bulk_min == pytest.approx(float(az.ess(tree["posterior"].to_dataset()[["w"]])["w"].min()))
     assert found.bfmi_min == pytest.approx(2.0, abs=0.2)  # independent energies
-    assert "agree" in str(found)
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["trusted", "yes"]
+    assert f"{found.r_hat_max:.3f}, of {found.worst}" in lines[1]
+    assert "agree" in lines[-1]
+    assert repr(found) == str(found)
 
 
 def test_bad_chains():
@@ -427,6 +441,7 @@ def test_bad_chains():
     assert not found.trusted
     assert found.worst == "w[b]"
     assert "R-hat" in found.verdict
+    assert any("R-hat" in words for words in found.wrong)
     diverging = np.zeros((4, 500), dtype=bool)
     diverging[0, :7] = True
     found = diagnose(chains(rng, diverging=diverging, tree_depth=np.full((4, 500), 10)))

@@ -22,7 +22,11 @@ _ENDED_BADLY = 3
 
 @click.command
 @click.argument("data")
-@click.option("--target", "-t", required=True, metavar="COLUMN", help="Column to be explained by the others.")
+@click.option("--target", "-t", metavar="COLUMN", help="Column to be explained by the others.")
+@click.option("--formula", "-f", metavar="FORMULA", help="Instead of a target: 'y ~ a*b + C(site)'.")
+@click.option(
+    "--missing", type=click.Choice(["refuse", "drop", "mean"]), default="refuse", help="What to do with missing values."
+)
 @click.option("--model", "-m", default="ard_gaussian", metavar="NAME", help="One that `bayes-sparse models` lists.")
 @click.option("--method", default="evidence", metavar="NAME", help="One that `bayes-sparse models` lists.")
 @click.option(
@@ -51,7 +55,7 @@ _ENDED_BADLY = 3
 @debug
 def fit(
     data: str,
-    target: str,
+    target: str | None,
     form: str | None,
     index: str | None,
     drop: tuple[str, ...],
@@ -62,7 +66,8 @@ def fit(
 ) -> None:
     r"""Fit a sparse model to a table.
 
-    Every column of DATA (- for standard input) but the target is a feature. What is kept of them is printed.
+    Every column of DATA (- for standard input) but the target is a feature; words become indicators. A summary is
+    printed.
 
     \b
     bayes-sparse fit data.csv --target y --out fit.nc --report report.html
@@ -70,26 +75,27 @@ def fit(
     cat data.csv | bayes-sparse fit - --target y --method nuts --hyper 1,0.1 --slab 2.5
     """
     import bayes_sparse as bs
-    from bayes_sparse.command_line.summary import Summary
+    from bayes_sparse.command_line.terms import bad_end, table_of
 
+    if (target is None) == (asked["formula"] is None):
+        raise click.UsageError("Name the column to be explained by --target, or say it by --formula; one of them.")
     if report == PIPE:
         raise click.BadParameter("a report goes to a file.", param_hint="--report")
     arguments = _arguments(asked)
     with _file(report) as page:
         with _file(out) as saved:
             table = read_table(data, form, index=index, drop=drop)
-            _refuse_text(table, target)
-            if not quiet and arguments["draws"]:
-                warnings.simplefilter("ignore", UndecidedWarning)  # the verdict has the same words
+            if not quiet:
+                warnings.simplefilter("ignore", UndecidedWarning)  # the summary names the rivals
             tree = bs.fit(data=table, target=target, progressbar=not quiet, **arguments)
             if saved:
                 write_tree(tree, saved)
         if page:
             bs.report(tree, page, progressbar=not quiet)
-    found = Summary(tree, arguments["model"])
-    click.echo(found.table if quiet else found.text, err=out == PIPE)
-    if found.bad:
-        click.echo(f"Error: {found.bad}", err=True)
+    click.echo(table_of(tree) if quiet else str(bs.summary(tree)), err=out == PIPE)
+    bad = bad_end(tree)
+    if bad:
+        click.echo(f"Error: {bad}", err=True)
         raise click.exceptions.Exit(_ENDED_BADLY)
 
 
@@ -106,16 +112,6 @@ def _arguments(asked: dict[str, Any]) -> dict[str, Any]:
     if twice:
         raise click.BadParameter(f"{twice[0]!r} has an option of its own.", param_hint="--set")
     return own | further
-
-
-def _refuse_text(table: Any, target: str) -> None:
-    """Say of columns that are no numbers what can be done about them here."""
-    texts = [name for name, own in table.items() if name != target and own.dtype.kind not in "fiub"]
-    if texts and target in table:
-        raise ValueError(
-            f"Column {texts[0]!r} is not numeric: leave it out with --drop {texts[0]}, label the rows by it with "
-            f"--index {texts[0]}, or turn it into numbers first."
-        )
 
 
 @contextmanager

@@ -20,6 +20,15 @@ _WRITTEN = (*FORMATS, "json")
 @click.option("--out", "-o", default=PIPE, metavar="FILE", help="Where the predictions go; - for standard output.")
 @click.option("--out-format", type=click.Choice(_WRITTEN), help="Format of the predictions; CSV for a pipe.")
 @click.option("--offset", metavar="COLUMN", help="Column of the known part of the linear predictor.")
+@click.option(
+    "--missing", type=click.Choice(["refuse", "drop", "mean"]), help="Missing values; as in the fit by default."
+)
+@click.option(
+    "--unseen",
+    type=click.Choice(["refuse", "ignore"]),
+    default="refuse",
+    help="Categories that the fit has not seen.",
+)
 @click.option("--augment", is_flag=True, help="With an rbf basis: have the sd grow away from the data.")
 @index
 @drop
@@ -32,6 +41,8 @@ def predict(
     out_format: str | None,
     offset: str | None,
     augment: bool,
+    missing: Any,
+    unseen: Any,
     index: str | None,
     drop: tuple[str, ...],
     form: str | None,
@@ -53,4 +64,4 @@ def predict(
         if offset not in rows:
             raise ValueError(f"There is no column {offset!r} in the new rows.")
         known = rows[offset].to_numpy()
-    write_table(bs.predict(tree, rows, offset=known, augment=augment), out, written)
+    write_table(bs.predict(tree, rows, offset=known, augment=augment, missing=missing, unseen=unseen), out, written)

@@ -19,7 +19,9 @@ _WRITTEN = ("text", "csv", "tsv", "json", *FORMATS[2:])
 @click.argument("fit")
 @click.option("--kept", is_flag=True, help="Only the terms kept.")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first so many.")
-@click.option("--by", type=click.Choice(["weight", "feature"]), default="weight", help="With several classes.")
+@click.option(
+    "--by", type=click.Choice(["weight", "feature", "column"]), default="weight", help="Of classes and categories."
+)
 @click.option("--space", type=click.Choice(["weights", "eigen"]), default="weights", help="Of a one-step method.")
 @click.option(
     "--order", type=click.Choice(["strength", "forward"]), default="strength", help="Order of the terms kept."
@@ -34,7 +36,7 @@ _WRITTEN = ("text", "csv", "tsv", "json", *FORMATS[2:])
 def relevance(fit: str, kept: bool, top: int | None, out: str, form: str | None, **asked: Any) -> None:
     """List the terms of a FIT, most relevant first."""
     import bayes_sparse as bs
-    from bayes_sparse.command_line.summary import for_people
+    from bayes_sparse.command_line.terms import for_people
 
     form = form or format_of(out, _WRITTEN, piped="text" if sys.stdout.isatty() else "csv")
     given = {name: value for name, value in asked.items() if value is not None}

@@ -23,8 +23,9 @@ from bayes_sparse.report.markup import (
     table,
     tag,
 )
-from bayes_sparse.report.material import Material, Section, prior_of
+from bayes_sparse.report.material import Material, Section
 from bayes_sparse.results.diagnose import SamplingDiagnosis
+from bayes_sparse.results.terms import prior_of
 from bayes_sparse.trees.read import StoredFit
 
 __all__ = ["SECTION"]

@@ -75,13 +75,14 @@ def _body(material: Material) -> Html:
             "than its Monte-Carlo (MC) error is no difference."
         ),
         table(_summary(found.summary), "The fits side by side"),
+        *(paragraph(sentence) for sentence in found.sentences),
     ]
     if len(found.parameters):
         parts += _of_parameters(material, found)
     if len(found.relevance):
         parts += [
             tag("h3", "Agreement on what matters"),
-            paragraph("Terms kept; where a fit cannot prune, those more than two sds from zero."),
+            paragraph("Terms that each fit calls relevant."),
             table(_renamed(found.relevance, {c: str(c).replace("_", " ") for c in found.relevance}), "Agreement"),
         ]
     parts += [paragraph(note, "note") for note in (*found.notes, answer.refusal) if note]

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from bayes_sparse.report.markup import COLOURS, Html, count, joined, nothing, paragraph, picture, short, table, tag
-from bayes_sparse.report.material import Material, Section, kept_of, strength, terms_of
+from bayes_sparse.report.material import Material, Section
 from bayes_sparse.results.plots.fits import GREY
 from bayes_sparse.results.relevance import relevance
+from bayes_sparse.results.terms import kept_of, strength, terms_of
 from bayes_sparse.trees.alternatives import in_a_sentence
 from bayes_sparse.trees.read import StoredFit
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +10,7 @@ import pandas as pd
 import pymc as pm
 import xarray as xr
 
+from bayes_sparse.common.printed import Grid, as_html, as_text, estimate, figure
 from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.results.comparison.held_out import held_out_rows
@@ -27,6 +26,7 @@ from bayes_sparse.results.comparison.summary import (
     score_columns,
     summary_of,
 )
+from bayes_sparse.results.diagnose import Diagnosis
 from bayes_sparse.trees.read import stored
 
 __all__ = ["Comparison", "compare", "compare_knowing", "verdict_of"]
@@ -38,17 +38,26 @@ def verdict_of(
     held: dict[str, tuple[bool, ...]],
     reference: str,
     diagnosis: Any,
-) -> str:
+) -> tuple[str, ...]:
     """How far each tree is from the reference, how much faster it was, and whether the reference can be trusted.
 
     ``held`` says which parameters each tree has not pruned.
     """
-    sentences = [f"Measured against {reference!r} ({summary['kind'][reference]!s})."]
+    said = [_of_reference(reference, summary["kind"][reference], diagnosis)]
     measured = [name for name in summary.index if name in parameters.index.get_level_values("tree")]
-    sentences += [_of_tree(name, summary["speed_up"][name], parameters.xs(name, level="tree")) for name in measured]
-    sentences += [_of_noise(parameters), _of_scores(summary, reference), _of_reference(reference, diagnosis)]
-    sentences.append(_of_evidences(summary, held))
-    return " ".join(sentence for sentence in sentences if sentence)
+    said += [_of_tree(name, summary["speed_up"][name], parameters.xs(name, level="tree")) for name in measured]
+    said += [_of_noise(parameters), _of_scores(summary, reference), _of_evidences(summary, held)]
+    return tuple(sentence for sentence in said if sentence)
+
+
+def _of_reference(reference: str, kind: str, diagnosis: Any) -> str:
+    start = f"Measured against {reference!r}{'' if kind == reference else f' ({kind})'}, which"
+    if diagnosis is None:
+        return f"{start} was not checked itself."
+    if diagnosis.trusted:
+        given = ", given its terms" if isinstance(diagnosis, Diagnosis) else ""
+        return f"{start} can be trusted itself{given}."
+    return f"{start} is not to be trusted itself, so neither is its distance from the others: {diagnosis.verdict}"
 
 
 def _of_tree(name: str, speed_up: float, own: Any) -> str:
@@ -57,12 +66,9 @@ def _of_tree(name: str, speed_up: float, own: Any) -> str:
     ratios = own["sd_ratio"].replace(np.inf, np.nan).dropna()
     kept = ratios[ratios > 0]
     pruned = int(((own["sd"] == 0) & (own["mean"] == 0) & (own["reference_sd"] > 0)).sum())
-    said = (
-        f"{name!r}: its means are at most {size[worst]:.2g} posterior sds away ({worst}), {size.median():.2g} in the "
-    )
-    said += "median"
+    said = f"{name!r}: means at most {size[worst]:.2g} posterior sds away ({worst})"
     if len(kept):
-        said += f"; its sds are {kept.min():.2g} to {kept.max():.2g} times as large"
+        said += f", sds {kept.min():.2g} to {kept.max():.2g} times as large"
     elif len(ratios):
         said += "; it is a point and says nothing of uncertainty"
     if pruned:
@@ -90,10 +96,10 @@ def _of_noise(parameters: pd.DataFrame) -> str:
     if not len(noise) or not noise.max() > 0:
         return ""
     within = int((parameters["difference"].abs() <= noise).sum())
-    return (
-        f"The Monte-Carlo error of these differences is up to {noise.max():.2g} sds: {within} of {len(noise)} are no "
-        "larger than their own, and so no differences."
-    )
+    error = f"Monte-Carlo error (up to {noise.max():.2g} sds)"
+    if not within:
+        return f"Every difference is larger than its {error}."
+    return f"{within} of {len(noise)} differences are no larger than their {error}, and so no differences."
 
 
 def _of_scores(summary: pd.DataFrame, reference: str) -> str:
@@ -102,15 +108,7 @@ def _of_scores(summary: pd.DataFrame, reference: str) -> str:
         return ""
     gaps = summary.drop(index=reference)[["log_score_difference", "log_score_difference_se"]]
     said = [f"{name!r} {gap:+.3f} (se {se:.3f})" for name, gap, se in gaps.itertuples()]
-    return f"Nats a row held out that each predicts better than the reference: {', '.join(said)}."
-
-
-def _of_reference(reference: str, diagnosis: Any) -> str:
-    if diagnosis is None:
-        return ""
-    if diagnosis.trusted:
-        return f"The reference itself can be trusted: {diagnosis.verdict}"
-    return f"{reference!r} itself is not to be trusted, so neither is its distance from the others: {diagnosis.verdict}"
+    return f"Nats per row held out that each predicts better than the reference: {', '.join(said)}."
 
 
 def _of_evidences(summary: pd.DataFrame, held: dict[str, tuple[bool, ...]]) -> str:
@@ -141,7 +139,24 @@ def _given(conditional_on: str) -> str:
     return "alpha*"
 
 
-_WIDTH = 110  # of printed lines
+_SHOWN = {  # of the summary, in print
+    "kind": "what it is",
+    "trusted": "trusted by itself",
+    "terms_kept": "terms kept",
+    "relevant_terms": "relevant terms",
+    "both": "... in the reference too",
+    "largest_difference": "largest difference (sds)",
+    "median_difference": "median difference (sds)",
+    "median_sd_ratio": "median ratio of sds",
+    "median_overlap": "median overlap",
+    "rank_correlation": "rank correlation",
+    "log_score": "held-out log score",
+    "elpd_loo": "LOO elpd",
+    "log_evidence": "log evidence",
+    "log_evidence_kind": "... by",
+    "effective_draws": "effective draws",
+    "seconds": "seconds",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,13 +174,13 @@ class Comparison:
         densities share; wasserstein, how far the one would have to be moved to become the other, in the same unit.
         What a tree has pruned is exactly zero there.
     summary : DataFrame
-        A row a tree: kind, terms_kept, relevant_terms, largest_difference, median_difference, median_sd_ratio (of what
-        neither has pruned),
-        median_overlap, seconds, effective_draws (the smallest bulk ESS of the parameters compared, or the number of
-        independent draws), effective_draws_a_second, speed_up (how many times faster than the reference the fit was),
-        log_evidence with its se, its kind and what it is given, elpd_loo with its se, and, for rows held out,
-        log_score (the mean log predictive density) with its se, and log_score_difference from the reference with its
-        se. In the order that the trees were given in, never ranked.
+        A row a tree: kind, trusted (by `diagnose` alone; missing where it could not look), terms_kept, relevant_terms,
+        largest_difference, median_difference, median_sd_ratio (of what neither has pruned), median_overlap, seconds,
+        effective_draws (the smallest bulk ESS of the parameters compared, or the number of independent draws),
+        effective_draws_a_second, speed_up (how many times faster than the reference the fit was), log_evidence with its
+        se, its kind and what it is given, elpd_loo with its se, and, for rows held out, log_score (the mean log
+        predictive density) with its se, and log_score_difference from the reference with its se. In the order that the
+        trees were given in, never ranked. What is printed is part of it.
     relevance : DataFrame
         A row a pair of trees: how many terms both, only one or neither takes for relevant, Jaccard's index, Cohen's
         kappa, and the rank correlation of abs(mean) / sd. NaN where one of the two is a one-step method's.
@@ -175,8 +190,8 @@ class Comparison:
         `relevant_terms`.
     loo : DataFrame or None
         `arviz.compare` of the trees that have a pointwise log-likelihood, if two have.
-    verdict : str
-        In plain words.
+    sentences, verdict : tuple of str, str
+        In plain words, one by one and all together.
     notes : tuple of str
         What was left out, and why.
     """
@@ -187,30 +202,53 @@ class Comparison:
     relevance: pd.DataFrame
     relevant: pd.DataFrame
     loo: pd.DataFrame | None
-    verdict: str
+    sentences: tuple[str, ...]
     notes: tuple[str, ...]
 
+    @property
+    def verdict(self) -> str:
+        """All sentences."""
+        return " ".join(self.sentences)
+
     def __str__(self) -> str:
-        texts = [textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in (self.verdict, *self.notes)]
-        tables = [table.map(_short).to_string() for table in (self._shown(), self.relevance)]
-        return "\n\n".join([texts[0], *tables, *texts[1:]])
+        return as_text(self._parts())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{html.escape(text)}</p>" for text in (self.verdict, *self.notes))
-        return said + self._shown().map(_short).to_html() + self.relevance.map(_short).to_html()
+        return as_html(self._parts())
 
-    def _shown(self) -> pd.DataFrame:
-        """The summary with a column a tree, without what would be too wide."""
-        return self.summary.drop(columns="log_evidence_given").dropna(axis=1, how="all").T
+    def _parts(self) -> list[Grid | str]:
+        """A column a tree, which leaves room for words."""
+        shown = pd.concat([self.summary, self._agreement()], axis=1)
+        shown["log_evidence_kind"] = shown["log_evidence_kind"].where(shown["log_evidence"].notna(), "")
+        rows = []
+        for name, words in _SHOWN.items():
+            cells = [_short(value) for value in shown[name]] if name in shown else []
+            if f"{name}_se" in shown:
+                pairs = zip(shown[name], shown[f"{name}_se"], strict=True)
+                cells = ["" if np.isnan(value) else estimate(value, error) for value, error in pairs]
+            if any(cells):
+                rows.append((words, *cells))
+        return [Grid(rows, ("", *shown.index)), "\n".join(self.sentences), "\n".join(self.notes)]
+
+    def _agreement(self) -> pd.DataFrame:
+        """Of each tree with the reference: relevant terms of both, and the correlation of ranks."""
+        if self.relevance.empty:
+            return pd.DataFrame(index=self.summary.index)
+        own = self.relevance.reset_index()
+        own = own[(own["first"] == self.reference) | (own["second"] == self.reference)]
+        own = own.set_axis(own["first"].where(own["first"] != self.reference, own["second"]))
+        return own[["both", "rank_correlation"]].reindex(self.summary.index)
 
 
 def _short(value: Any) -> str:
-    """A number in four digits, nothing where there is none."""
-    if value is pd.NA or (isinstance(value, float | np.floating) and np.isnan(value)):
-        return ""
-    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+    """As people read it, nothing where there is none."""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        return figure(float(value))
+    return "" if value is pd.NA else str(value)
 
 
 def compare(
@@ -275,6 +313,9 @@ def compare_knowing(
     summary = summary_of(named, chosen, aligned, parameters, relevant)
     summary = pd.concat([summary, evidences(named, notes), elpd, score_columns(named, chosen, rows, notes)], axis=1)
     judged = diagnoses[chosen] if chosen in diagnoses else diagnosed(named[chosen], model, notes)
+    others = {name: diagnosed(tree) for name, tree in named.items() if name != chosen and name not in diagnoses}
+    checked = {**diagnoses, **others, chosen: judged}
+    summary.insert(1, "trusted", [getattr(checked[name], "trusted", pd.NA) for name in named])
     held = {name: tuple(own.kept[own.weight].tolist()) for name, own in aligned.items()}
     said = verdict_of(summary, parameters, held, chosen, judged)
     return Comparison(

@@ -292,13 +292,14 @@ def _error(values: Any) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
-def diagnosed(tree: xr.DataTree, model: pm.Model | None, notes: list[str]) -> Any:
-    """What `diagnose` says of the reference; None where it has no draws to look at."""
+def diagnosed(tree: xr.DataTree, model: pm.Model | None = None, notes: list[str] | None = None) -> Any:
+    """What `diagnose` says of a tree; None where it has no draws to look at, with a note if it is the reference."""
+    why: list[str] = [] if notes is None else notes
     if "posterior" not in tree.children:
-        notes.append("The reference has no draws, so that it cannot be checked itself.")
+        why.append("The reference has no draws, so that it cannot be checked itself.")
         return None
     try:
         return diagnose(tree, None if was_sampled(tree) else model)
     except ValueError as reason:
-        notes.append(f"The reference ({stored(tree).kind}) could not be checked: {reason}")
+        why.append(f"The reference ({stored(tree).kind}) could not be checked: {reason}")
         return None

@@ -163,8 +163,12 @@ def test_whether_the_reference_can_be_trusted():
     good = sampled({"a": rng.standard_normal((4, 1000))})
     apart = sampled({"a": rng.standard_normal((4, 1000)) + np.arange(4)[:, None]})
     fast = approximate([0.5, 0.0, 0.0], [1.0, 0.0, 0.0])
-    assert "can be trusted: The chains agree" in compare({"fast": fast, "slow": good}).verdict
-    assert "'slow' itself is not to be trusted" in compare({"fast": fast, "slow": apart}).verdict
+    trusted, doubted = compare({"fast": fast, "slow": good}), compare({"fast": fast, "slow": apart})
+    assert trusted.verdict.startswith("Measured against 'slow' (NUTS, everything), which can be trusted itself.")
+    assert "which is not to be trusted itself, so neither is its distance from the others: " in doubted.verdict
+    assert "the chains disagree" in doubted.verdict
+    assert trusted.summary["trusted"].to_list() == [pd.NA, True]  # a fit without draws is not checked
+    assert doubted.summary["trusted"]["slow"] is False
     assert "The reference has no draws, so that it cannot be checked itself." in compare({"a": fast, "b": fast}).notes
 
 
@@ -189,9 +193,17 @@ def test_a_ladder_is_taken_as_it_is():
 
 def test_it_reads_well(comparison):
     text = str(comparison)
-    assert text.splitlines()[0].startswith("Measured against 'sequential'")
-    assert "median_overlap" in text
+    table, sentences, notes = text.split("\n\n")
+    assert table.splitlines()[0].split() == list(comparison.summary.index)
+    shown = {line[:24].strip(): line[24:].split() for line in table.splitlines()}
+    assert shown["terms kept"] == ["3", "8", "8", "3"]
+    assert shown["trusted by itself"] == ["yes", "yes", "yes"]  # the fourth has no draws
+    assert shown["median overlap"] == [f"{x:.3g}" for x in comparison.summary["median_overlap"].dropna()]
     assert "nan" not in text
+    assert sentences.startswith("Measured against 'sequential'")
+    assert " ".join(sentences.split()) == comparison.verdict
+    assert " ".join(notes.split()) == " ".join(comparison.notes)
+    assert max(map(len, text.splitlines())) <= 100
     page = compare({"<b>": two()["fast"], "slow": two()["slow"]})._repr_html_()
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
