@@ -55,7 +55,8 @@ def moments(values, weights):
 
 def start(likelihood, y, offset, weights):
     """Where the wide log-normal prior of a nuisance parameter has its median."""
-    mean, variance = moments(y - offset, weights)
+    # Counts are not in the units of an offset, which is a log.
+    mean, variance = moments(y if likelihood == "negative_binomial" else y - offset, weights)
     if likelihood == "normal":
         return np.sqrt(variance)
     return np.clip(mean**2 / max(variance - mean, 1e-12), 0.1, 100.0)

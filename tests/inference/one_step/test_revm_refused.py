@@ -41,7 +41,10 @@ def test_settings_out_of_range(settings, words):
 
 @pytest.mark.parametrize("name", ["octants", "max_iterations", "tolerance", "tune"])
 def test_a_setting_that_does_not_exist_lists_those_that_do(name):
-    has = r"the method has expansion, octant, posterior, prior, ridge, smoothness, the model bias_sd, hyper, slab\."
+    has = (
+        r"the method has approximation, expansion, octant, posterior, prior, ridge, smoothness, steps, "
+        r"the model bias_sd, grouped, hyper, slab\."
+    )
     listed = rf"has a setting '{name}'; {has}" + (" Did you mean 'octant'" if name == "octants" else "$")
     with pytest.raises(TypeError, match=listed):
         fit("GREVM", (X, BINARY), **{name: 3})
