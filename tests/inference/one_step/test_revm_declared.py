@@ -165,7 +165,7 @@ def test_what_a_users_model_says_itself():
         bs.fit(logistic(), method="revm", keep="w[0]")
     with pytest.raises(
         TypeError,
-        match=r"has a setting .bias_sd.; the method has approximation, .*the model grouped, hyper, prior, scales, sparse",
+        match=r"has a setting .bias_sd.; the method has appr.*the model grouped, hyper, prior, scales, sparse",
     ):
         bs.fit(logistic(), method="revm", bias_sd=3.0)
 
