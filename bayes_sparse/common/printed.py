@@ -15,7 +15,7 @@ __all__ = ["Grid", "as_html", "as_text", "duration", "estimate", "figure"]
 
 type Part = str | Grid
 
-_WIDEST, _LEAST, _GAP = 100, 8, 2  # characters: of a line, of a column that is wrapped, between columns
+_WIDEST, _LEAST, _GAP = 100, 12, 2  # characters: of a line, of a column that is wrapped, between columns
 _SMALLEST = 5e-4  # error that is shown
 _NUMBER = re.compile(r"[<+−-]? ?\d|$")
 

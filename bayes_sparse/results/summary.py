@@ -105,7 +105,7 @@ def sentence_of(fit: StoredFit, trust: Trust) -> str:
 
 def finding_of(fit: StoredFit) -> str:
     """What a fit found, as a sentence without its end."""
-    kept, several = kept_of(fit), fit.classes is not None and len(fit.classes) > 2
+    kept, several = kept_of(fit), isinstance(relevance_of(fit).index, pd.MultiIndex)  # a weight per class
     if kept is not None and kept[2] == "directions":
         return f"Of {kept[1]} directions {kept[0]} {_are(kept[0])} kept, each a mixture of all weights"
     terms = relevance(fit.tree, by="feature") if several else relevance_of(fit)

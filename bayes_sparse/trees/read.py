@@ -133,7 +133,7 @@ class StoredFit:
     @property
     def columns(self) -> list[Any]:
         """Names of the features, or of those of each class."""
-        return list(self.settings["columns"])
+        return list(self.settings.get("columns", ()))
 
     @property
     def by_class(self) -> bool:
