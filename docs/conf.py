@@ -5,6 +5,10 @@ is the same on the site as in a plain file browser.
 """
 
 from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 
 import bayes_sparse
 
@@ -34,6 +38,7 @@ default_role = "code"  # `name` in a docstring is a name
 
 html_theme = "pydata_sphinx_theme"
 html_title = "bayes_sparse"
+html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_extra_path = ["_static/front"]  # index.html, which leads to docs/index.html
@@ -47,4 +52,20 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
+# No page stands below these.
+html_sidebars = {f"docs/{page}": [] for page in ("index", "start", "which_model", "how_to")}
 copyright = "the bayes_sparse developers, Apache 2.0"
+
+
+def setup(app: Any) -> None:
+    """Formulas as MathML, which every browser draws: the site needs no network and runs nobody else's program."""
+
+    def inline(self: Any, node: Any) -> None:
+        self.body.append(tex2mathml(node.astext()))
+        raise nodes.SkipNode
+
+    def block(self: Any, node: Any) -> None:
+        self.body.append(tex2mathml(node.astext(), as_block=True))
+        raise nodes.SkipNode
+
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))

@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 import bayes_sparse as bs
 
 HERE = Path(__file__).parent
-SHOWN = {"digits_by_softmax": 0, "eigenvectors_on_ripley": 2, "lambda_without_a_knob": 1}  # which picture, else the first
+SHOWN = {"eigenvectors_on_ripley": 2, "lambda_without_a_knob": 1}  # which picture stands for it, else the first
 
 
 def readme() -> None:
