@@ -11,7 +11,7 @@ RUN = cd "$(HERE)" && .venv/bin/python
 # With bytecode the imports take a fourth of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test lint slow bench clean environment
+.PHONY: help demo quick test lint slow bench docs clean environment
 
 help:
 	@echo "make demo    fit a sparse model to a real data set and show the result"
@@ -20,6 +20,7 @@ help:
 	@echo "make slow    the long statistical checks"
 	@echo "make lint    style and types alone"
 	@echo "make bench   speed and accuracy beside other packages"
+	@echo "make docs    the documentation site, in build/site"
 	@echo "make clean   remove the environment and everything generated"
 
 demo:
@@ -56,6 +57,13 @@ bench:
 	$(SETUP) --extras bench
 	@$(RUN) -m benchmarks
 
+# From nothing every time, so that a warning is never hidden by a page that was made before.
+docs:
+	$(SETUP) --extras docs
+	cd "$(HERE)" && rm -rf build/site docs/api
+	$(RUN) -m sphinx -q -E -W --keep-going -j $(JOBS) -b html -c docs . build/site
+	@echo "The site is in $(HERE)/build/site: open index.html."
+
 clean:
-	cd "$(HERE)" && rm -rf .venv build dist demo_output .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	cd "$(HERE)" && rm -rf .venv build dist docs/api demo_output .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	cd "$(HERE)" && find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -121,7 +121,7 @@ def relevance(
         - group, where some terms share one precision: they are kept or left out together, and score, chance, kept and
           relevant are those of the group, with as many degrees of freedom as it has; a group has no rivals.
 
-        Ordered by relevant, then by |mean| / sd, then by score. A method on the L1 path has pull, the slope of the
+        Ordered by relevant, then by ``|mean| / sd``, then by score. A method on the L1 path has pull, the slope of the
         log-likelihood along the column in units of lambda: 1 or -1 where the weight is not zero, and else how near it
         is to entering. By feature: the number of classes that keep it, the sum of their gammas, strength (the root of
         the sum of (mean / sd)^2 over classes), and the best score and chance; by column the same, with the number of

@@ -1,5 +1,8 @@
 """Draw the pictures of the documents: ``python docs/pictures/make.py``."""
 
+import base64
+import io
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,12 +12,14 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import bayes_sparse as bs
 
 HERE = Path(__file__).parent
+SHOWN = {"eigenvectors_on_ripley": 2, "lambda_without_a_knob": 1}  # which picture stands for it, else the first
 
 
 def readme() -> None:
@@ -132,9 +137,20 @@ def _image(names: Iterable[str], values: Iterable[float]) -> np.ndarray:
     return out
 
 
+def gallery() -> None:
+    """A picture of each notebook, from its stored outputs, small."""
+    for path in (HERE.parents[1] / "notebooks").glob("*.ipynb"):
+        outputs = [o for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] for o in cell.get("outputs", [])]
+        pictures = [o["data"]["image/png"] for o in outputs if "image/png" in o.get("data", {})]
+        chosen = Image.open(io.BytesIO(base64.b64decode("".join(pictures[SHOWN.get(path.stem, 0)])))).convert("RGB")
+        chosen.thumbnail((640, 360))
+        chosen.quantize(64).save(HERE / f"notebook_{path.stem}.png", optimize=True)
+
+
 if __name__ == "__main__":
     readme()
     relevant()
     revm()
     jeffreys_laplace()
     student_multinomial()
+    gallery()

@@ -1,6 +1,9 @@
 """The programs in the pages about methods run as they stand, and their links lead somewhere."""
 
+import importlib
+import inspect
 import re
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 
 import bayes_sparse as bs
+from bayes_sparse.common import registry
 
 mpl.use("Agg")
 
@@ -22,6 +26,9 @@ PAGES = [
     DOCS / "sklearn.md",
     DOCS / "data.md",
     DOCS / "own_models.md",
+    DOCS / "start.md",
+    DOCS / "which_model.md",
+    DOCS / "how_to.md",
 ]
 PROMISES = ("revm", "own_models", "trust")  # pages with tests of their own
 
@@ -96,6 +103,78 @@ def test_the_page_about_trust_shows_what_its_programs_print(tmp_path, monkeypatc
 
     shown = re.findall(r"^```text\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     assert [words(text) for text in shown] == [words(str(bs.summary(tree))), words(str(bs.diagnose(tree)))]
+
+
+@pytest.fixture
+def new_files(tmp_path, monkeypatch):
+    """Put the files that a page shows, named in their first line, into their folders for as long as a test runs."""
+    added = []
+
+    def put(path, text):
+        folder, name = path.removesuffix(".py").rsplit("/", 1)
+        package = importlib.import_module({"models": "bayes_sparse.models"}.get(folder, folder.replace("/", ".")))
+        place = tmp_path / package.__name__
+        place.mkdir()
+        (place / f"{name}.py").write_text(text, encoding="utf-8")
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(place)])
+        added.append((package, name))
+
+    yield put
+    for package, name in added:
+        sys.modules.pop(f"{package.__name__}.{name}", None)
+        package.__dict__.pop(name, None)
+
+
+def test_every_file_of_the_page_about_extending_works_once_it_is_in_its_folder(
+    new_files, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BAYES_SPARSE_DATA", "")  # the page sets it, and it is put back at the end
+    names, files = {}, 0
+    for block in blocks_of((DOCS / "extend.md").read_text(encoding="utf-8")):
+        path = re.match(r"# (\S+\.py)\n", block)
+        if path:
+            new_files(path[1], block)
+            files += 1
+        else:
+            exec(compile(block, "extend.md", "exec"), names)
+    assert files == 8
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "['sin(1 x0)', 'cos(3 x0)']"
+    assert [line.split()[0] for line in printed[3:5]] == ["x2", "x5"]
+    mackay, halfway = (line.split() for line in printed[5:7])
+    assert mackay[1:3] == halfway[1:3] == ["converged", "-105.7"]
+    assert int(halfway[3]) > 1.5 * int(mackay[3])
+    kl, three = (float(line.split()[1]) for line in printed[7:9])
+    assert abs(kl - three) < 0.01
+    spread, evidence = map(float, printed[9].split())
+    plain = bs.fit("ard_gaussian", (names["truth"].X, names["truth"].y), method="revm", draws=0)
+    assert spread == 0
+    ridge = float(plain["evidence"]["ridge_log_evidence"])  # where revm starts, and not searched for to the last digit
+    assert abs(evidence - ridge) < 0.01
+    assert printed[10].endswith("True")
+    assert printed[11:] == ["True", "[1.1, 1.9, 3.2]"]
+
+
+def test_the_page_of_the_api_has_every_public_name():
+    listed = set(re.findall(r"^   ([A-Za-z_.0-9]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.M))
+    public = {name for name in bs.__all__ if not inspect.ismodule(getattr(bs, name))}
+    for name in ("methods", "models", "basis", "likelihoods"):
+        package = getattr(bs, name).__name__
+        public |= {f"{name}.{registry.lookup(package, file, name).__name__}" for file in registry.options(package)}
+    public |= {f"{name}.{each}" for name in ("estimators", "datasets") for each in getattr(bs, name).__all__}
+    assert listed == public | {"models.Declared"}
+
+
+def test_the_front_page_begins_as_the_readme_does():
+    readme = blocks_of((DOCS.parent / "README.md").read_text(encoding="utf-8"))
+    assert blocks_of((DOCS / "index.md").read_text(encoding="utf-8")) == readme[:1]
+
+
+def test_the_gallery_shows_every_notebook():
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    for path in (DOCS.parent / "notebooks").glob("*.ipynb"):
+        assert f"(../notebooks/{path.name})" in text, path.name
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)
