@@ -289,6 +289,7 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-k", laws, *sys.argv[3:]]
 """
 
 
+@pytest.mark.slow
 def test_the_laws_run_over_new_files(tmp_path, pytestconfig):
     """In a process of their own, for they ask the folders when they are collected."""
     for what in ("methods: evidence", "inference.priors"):

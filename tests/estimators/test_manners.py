@@ -45,6 +45,7 @@ def test_a_copy_by_pickle_predicts_and_has_a_tree(estimator):
     assert evidence.to_dataset().equals(other.to_dataset())
 
 
+@pytest.mark.slow
 def test_after_another_process_has_fitted_it():
     found = joblib.Parallel(n_jobs=2)(
         joblib.delayed(clone(estimator).fit)(X, labels(estimator))

@@ -37,6 +37,7 @@ def agree(one, two):
     return abs(float(one.mean() - two.mean())) < 4 * error
 
 
+@pytest.mark.slow
 def test_a_warm_start_samples_the_same_posterior(warm):
     cold = sampled(hyper=(1.0, 0.1), target_accept=0.9, warm=False, centred=False, tune=400)
     for name in ("bias", "sigma"):

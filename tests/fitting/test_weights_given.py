@@ -61,6 +61,7 @@ def test_moments_of_a_normal_likelihood(n, M):
     assert_allclose(tree["log_likelihood"]["y"].to_numpy().reshape(S, n), expected, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_importance_weights_of_a_logistic_regression_correct_the_evidence():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((30, 1))

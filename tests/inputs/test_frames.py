@@ -264,6 +264,7 @@ def test_loo_by_refits_and_sensitivity_and_selection():
     assert path.sizes["rank"] == len(NAMES)
 
 
+@pytest.mark.slow
 def test_workers_read_the_same(tree):
     one, two = (bs.kfold("ard_gaussian", data(), 4, target="y", workers=w, progressbar=False) for w in (1, 2))
     np.testing.assert_allclose(one.elpd_i, two.elpd_i, rtol=1e-12)

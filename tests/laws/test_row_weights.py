@@ -34,7 +34,6 @@ LIKELIHOODS = [
     "poisson",
     "negative_binomial",
     "gamma",
-    "beta",
     "categorical",
 ]
 LIMITS = {
@@ -53,12 +52,12 @@ def able(model, method, likelihood):
         # Of heavy tails its objective has tops far apart, and a rounding error decides which one a climb ends in.
         own = (model, method) == ("horseshoe", "global_local")
         return own and likelihood not in ("categorical", "student_t")
-    if method == "variational" and (several or likelihood in ("student_t", "beta")):
+    if method == "variational" and (several or likelihood == "student_t"):
         return False  # one log-concave predictor an observation
     if method == "one_vs_rest" or model == "student_multinomial":
         return several and (method, model) != ("one_vs_rest", "ard_gaussian")
     if model == "jeffreys_laplace":
-        return not several and likelihood not in ("student_t", "beta")
+        return not several and likelihood != "student_t"
     return not (method == "full_matrix" and model == "laplace_eigen")
 
 
@@ -89,7 +88,6 @@ def data(likelihood, seed, n=30, p=4):
         "bernoulli": lambda: np.append((rng.random(n - 2) < expit(eta[:-2])).astype(int), [0, 1]),
         "probit": lambda: np.append((rng.standard_normal(n - 2) < eta[:-2]).astype(int), [0, 1]),
         "gamma": lambda: rng.gamma(3.0, np.exp(eta) / 3.0),
-        "beta": lambda: np.clip(rng.beta(9 * expit(eta), 9 * expit(-eta)), 1e-3, 1 - 1e-3),
         "poisson": lambda: rng.poisson(mean),
         "negative_binomial": lambda: rng.poisson(rng.gamma(1.0, mean)),
         "categorical": lambda: np.argmax(np.c_[eta, -eta, 0.3 * X[:, 2]] + rng.gumbel(size=(n, 3)), axis=1),

@@ -59,7 +59,7 @@ def compared(X, y, name, relevant, length, *, telling=True, **settings):
         assert not moments_agree(nuts, gibbs(standardised(X), y, other, bias_sd=BIAS_SD, draws=length))
 
 
-@pytest.mark.parametrize("name", ["ard", "horseshoe"])
+@pytest.mark.parametrize("name", ["ard", pytest.param("horseshoe", marks=pytest.mark.slow)])
 def test_a_small_set(name):
     # 22 or 24 numbers at 4.5 standard errors: a false alarm in 6,000 seeds.
     compared(*simulated(), name, relevant=2, length=2000, chains=2, draws=700, retry=False)

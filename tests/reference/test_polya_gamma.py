@@ -95,6 +95,7 @@ def after_some_sweeps(prior, renewing, chains=20_000, sweeps=15):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRIORS)
 def test_data_from_the_prior_leave_the_prior(name):
     # Averaged over data drawn from the model the posterior is the prior, whatever the number of steps (Geweke 2004).
@@ -102,6 +103,7 @@ def test_data_from_the_prior_leave_the_prior(name):
     assert after_some_sweeps(PRIORS[name], PRIORS[name]) > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prior", "wrong"),
     [

@@ -255,6 +255,7 @@ def test_folds_are_balanced_and_the_seed_decides():
     assert one.elpd != other.elpd
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives():
     data, basis = (X, NUMBERS), bs.basis.function("numpy:atleast_2d")
     one, two = (bs.kfold("ard_gaussian", data, "loo", basis=basis, workers=w) for w in (1, 2))

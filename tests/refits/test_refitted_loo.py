@@ -50,6 +50,7 @@ def test_it_is_kfold_with_the_arguments_of_the_fit(name, tmp_path):
     assert found.kind == "loo"
 
 
+@pytest.mark.slow
 def test_a_kernels_tree_holds_its_rows_and_its_width_is_found_anew():
     basis = bs.basis.rbf(width="evidence")
     with quiet():

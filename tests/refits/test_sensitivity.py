@@ -147,6 +147,7 @@ def test_if_all_settings_fail_the_reason_is_raised():
         sensitivity("ard_gaussian", (X, X[:, 0]), SETTINGS, progressbar=False)
 
 
+@pytest.mark.slow
 def test_bounds_of_lambda_by_nuts(data):
     X, y = data[0][:, 4:6], data[1]
     found = sensitivity(

@@ -100,7 +100,15 @@ def test_nothing_kept(written):
     assert "No basis function pays for itself" in page.text
 
 
-@pytest.mark.parametrize("missing", ["log_likelihood", "sample_stats", "observed_data", "constant_data"])
+@pytest.mark.parametrize(
+    "missing",
+    [
+        "log_likelihood",
+        pytest.param("sample_stats", marks=pytest.mark.slow),
+        pytest.param("observed_data", marks=pytest.mark.slow),
+        "constant_data",
+    ],
+)
 def test_a_group_that_is_missing(written, linear, sampled_like, missing):
     without = {}
     for name, tree in {"evidence": linear, "nuts": sampled_like(linear)}.items():

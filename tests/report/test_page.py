@@ -90,6 +90,7 @@ def test_the_table_of_terms_is_that_of_relevance(page, logistic):
     assert cells[: len(table)] == list(table.index)
 
 
+@pytest.mark.slow
 def test_what_nuts_sampled_and_says_of_a_term_is_on_the_page(written):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))

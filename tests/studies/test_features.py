@@ -130,6 +130,7 @@ def test_one_changed_pixel_is_another_file(tmp_path, calls):
     assert calls == ["against"] * 2
 
 
+@pytest.mark.slow
 def test_two_workers_give_what_one_gives(tmp_path):
     one, two = run(tmp_path / "one"), run(tmp_path / "two", workers=2)
     np.testing.assert_array_equal(one.values, two.values)
