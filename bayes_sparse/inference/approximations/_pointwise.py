@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from math import isfinite
 from typing import Self
 
 import numpy as np
@@ -75,8 +76,12 @@ class PointwiseApproximation:
     def curvature(self, state: State) -> FloatArray:
         """Hessian of the objective with H held fixed; nuisance parameters by differences, one at a time."""
         o = self.objective
-        full = precision_curvature(state, o.smoothness) + np.diag(hyper_curvature(state, o.a, o.b, o.floor, o.inverse))
-        inner = full[np.ix_(state.free, state.free)]
+        full = precision_curvature(state, o.smoothness)
+        if o.a or o.proper:
+            full.flat[:: len(full) + 1] += hyper_curvature(state, o.a, o.b, o.floor, o.inverse)
+        inner = full[state.free][:, state.free]
+        if not state.theta.size:
+            return inner
         outer = self._theta_difference(state)[1]
         k, m = len(inner), len(outer)
         out = np.zeros((k + m, k + m))
@@ -174,7 +179,7 @@ class PointwiseApproximation:
 def finite_sum(values: FloatArray) -> float:
     """Minus infinity where it is not finite."""
     total = float(values.sum())
-    return total if np.isfinite(total) else -np.inf
+    return total if isfinite(total) else -np.inf
 
 
 def _derivative(f: Callable[[FloatArray], float], x: FloatArray, step: FloatArray) -> float:
