@@ -11,7 +11,7 @@ RUN = cd "$(HERE)" && .venv/bin/python
 # With bytecode the imports take a fourth of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test lint slow bench clean environment
+.PHONY: help demo quick test lint slow bench notebooks clean environment
 
 help:
 	@echo "make demo    fit a sparse model to a real data set and show the result"
@@ -20,6 +20,7 @@ help:
 	@echo "make slow    the long statistical checks"
 	@echo "make lint    style and types alone"
 	@echo "make bench   speed and accuracy beside other packages"
+	@echo "make notebooks   run the notebooks and store what they show (one of them: ONLY=name)"
 	@echo "make clean   remove the environment and everything generated"
 
 demo:
@@ -55,6 +56,9 @@ slow: environment
 bench:
 	$(SETUP) --extras bench
 	@$(RUN) -m benchmarks
+
+notebooks: environment
+	@$(RUN) tools/notebooks.py $(ONLY)
 
 clean:
 	cd "$(HERE)" && rm -rf .venv build dist demo_output .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
