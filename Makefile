@@ -11,16 +11,18 @@ RUN = cd "$(HERE)" && .venv/bin/python
 # With bytecode the imports take a fourth of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test lint slow bench docs clean environment
+.PHONY: help demo quick test examples lint slow bench docs notebooks clean environment
 
 help:
 	@echo "make demo    fit a sparse model to a real data set and show the result"
 	@echo "make quick   the laws and the most telling tests, in a minute"
-	@echo "make test    style, types and all tests but the slow ones"
+	@echo "make test    style, types and all tests but the slow ones and the notebooks"
+	@echo "make examples    the notebooks, shortened"
 	@echo "make slow    the long statistical checks"
 	@echo "make lint    style and types alone"
 	@echo "make bench   speed and accuracy beside other packages"
 	@echo "make docs    the documentation site, in build/site"
+	@echo "make notebooks   run the notebooks and store what they show (one of them: ONLY=name)"
 	@echo "make clean   remove the environment and everything generated"
 
 demo:
@@ -37,8 +39,8 @@ lint: environment
 	cd "$(HERE)" && .venv/bin/lint-imports
 
 # The tests already run side by side: a thread pool in each would only make them wait for one another.
-quick test slow: export OMP_NUM_THREADS = 1
-quick test slow: export OPENBLAS_NUM_THREADS = 1
+quick test examples slow: export OMP_NUM_THREADS = 1
+quick test examples slow: export OPENBLAS_NUM_THREADS = 1
 quick: export BAYES_SPARSE_QUICK = 1
 
 # A file's tests stay together, so that its fits are made once, and files begin in the order of tests/conftest.py.
@@ -48,7 +50,10 @@ quick: environment
 	$(PYTEST) -m "quick and not slow"
 
 test: lint
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not example"
+
+examples: environment
+	$(PYTEST) -m "example and not slow"
 
 slow: environment
 	$(RUN) -m pytest -n $(JOBS) -m slow
@@ -63,6 +68,9 @@ docs:
 	cd "$(HERE)" && rm -rf build/site docs/api
 	$(RUN) -m sphinx -q -E -W --keep-going -j $(JOBS) -b html -c docs . build/site
 	@echo "The site is in $(HERE)/build/site: open index.html."
+
+notebooks: environment
+	@$(RUN) tools/notebooks.py $(ONLY)
 
 clean:
 	cd "$(HERE)" && rm -rf .venv build dist docs/api demo_output .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache

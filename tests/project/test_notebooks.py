@@ -1,11 +1,13 @@
 """Every notebook runs from top to bottom, and ends in a report: with fewer draws, and as it stands if there is time."""
 
+import importlib.util
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 
 from bayes_sparse import datasets
 
@@ -18,6 +20,10 @@ SHORTER = {
     },
     "formula_and_hierarchy": {"draws=1000, chains=4": "draws=300, chains=4"},
     "evidence_against_nuts": {'"draws": 1000, "chains": 4': '"draws": 300, "chains": 4'},
+    "own_model_to_report": {
+        "draws=1000, chains=4, random_seed": "draws=300, chains=4, random_seed",
+        "draws=1000, chains=4, target_accept=0.975": "draws=300, chains=2, target_accept=0.9",
+    },
     "lambda_without_a_knob": {
         "(0.01, 1300), (0.3, 30), (4, 40)": "(0.01, 1300), (4, 40)",
         '"chains": 4}': '"chains": 4, "tune": 300}',
@@ -62,6 +68,7 @@ def _check_run(notebook, folder):
 of_the_kernel = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::RuntimeWarning")
 
 
+@pytest.mark.example
 @every_notebook
 @of_the_kernel
 def test_notebook_runs(path, tmp_path):
@@ -97,3 +104,52 @@ def test_notebook_sets_the_evidence_against_nuts(path):
     source = "\n".join(cell.source for cell in _code(nbformat.read(path, as_version=4)))
     for tool in ("bs.diagnose(", "bs.compare(", "bs.plot_compare(", "bs.log_evidence(", "bs.report("):
         assert tool in source, tool
+
+
+# `make notebooks`
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("notebooks", FOLDER.parent / "tools" / "notebooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    return module
+
+
+def _written(path, source):
+    cell = nbformat.v4.new_code_cell(source, id="only", metadata={"execution": {"iopub.status.busy": "2026-01-01"}})
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
+    return path
+
+
+@of_the_kernel
+def test_a_refreshed_notebook_shows_its_run_and_no_more(tool, tmp_path, capsys):
+    path = _written(tmp_path / "sum.ipynb", "1 + 2")
+    other = _written(tmp_path / "other.ipynb", "1 + 3").read_bytes()
+    tool.main(["sum"])
+    first = path.read_bytes()
+    (cell,) = nbformat.read(path, as_version=4).cells
+    assert cell.outputs[0]["data"]["text/plain"] == "3"
+    assert cell.execution_count == 1
+    assert cell.metadata == {}
+    tool.main(["sum"])
+    assert path.read_bytes() == first  # so a later run that shows the same is no change
+    assert (tmp_path / "other.ipynb").read_bytes() == other
+    assert "sum: " in capsys.readouterr().out
+
+
+@of_the_kernel
+def test_a_notebook_that_fails_is_left_as_it_was(tool, tmp_path):
+    path = _written(tmp_path / "wrong.ipynb", "1 / 0")
+    before = path.read_bytes()
+    with pytest.raises(CellExecutionError, match="division by zero"):
+        tool.main([])
+    assert path.read_bytes() == before
+
+
+def test_a_notebook_that_is_not_there_is_named(tool, tmp_path):
+    _written(tmp_path / "sum.ipynb", "1 + 2")
+    with pytest.raises(SystemExit, match="no notebook summ; there are sum"):
+        tool.main(["summ"])
