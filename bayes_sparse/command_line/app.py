@@ -23,6 +23,12 @@ _STOPPED = 130
 _SAID = (ValueError, TypeError, ImportError, RuntimeError, NotImplementedError, MemoryError)  # with a sentence
 
 
+def as_written(command: click.Command) -> click.Command:
+    """With click's sign for lines that stay as they are, which a raw docstring spells out."""
+    command.help = (command.help or "").replace(r"\b", "\b")
+    return command
+
+
 class _Commands(click.Group):
     """The files of the folder `commands`."""
 
@@ -33,7 +39,7 @@ class _Commands(click.Group):
         if cmd_name not in registry.options(_FOLDER):
             return None  # click says what there is
         found: click.Command = registry.lookup(_FOLDER, cmd_name, "command")
-        return found
+        return as_written(found)
 
     def invoke(self, ctx: click.Context) -> Any:
         with warnings.catch_warnings():
@@ -96,3 +102,6 @@ def main() -> None:
     bayes-sparse fit data.csv --target y --out fit.nc --report report.html
     bayes-sparse predict fit.nc new.csv > predictions.csv
     """
+
+
+as_written(main)

@@ -10,6 +10,7 @@ import pandas as pd
 
 __all__ = ["category_of", "check_levels", "label_of"]
 
+_FEW, _NUMBERS = 5, 0.7  # levels, and their share of numbers, from which on a column is one of numbers with a slip
 _MANY = 20  # levels, from which on a column may be something else than a category
 _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 
@@ -63,11 +64,25 @@ def label_of(value: Any) -> str:
 def check_levels(held: pd.Categorical[str], name: str) -> None:
     """Refuse words that are nearly all different: names of the rows, or numbers written as words."""
     levels = len(held.categories)
+    words = [str(level) for level in held.categories if not _is_number(level)]
+    if words and levels > _FEW and levels - len(words) > _NUMBERS * levels:
+        rows = np.flatnonzero(np.isin(np.asarray(held, dtype=object), words))
+        raise ValueError(
+            f"Column {name!r} holds numbers but for {words[0]!r} in row {rows[0]} ({len(rows)} of {len(held)} rows "
+            "are no numbers): correct them, or leave these cells empty and say what to do with `missing`."
+        )
     if levels > _MANY and 2 * levels > len(held):
         raise ValueError(
             f"Column {name!r} is not numeric, and hardly a category: it holds {levels} different words in {len(held)} "
             f"rows ({held.categories[0]!r}, for one); leave it out, or turn it into numbers or fewer levels."
         )
+
+
+def _is_number(level: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(level)))
+    except ValueError:
+        return False
 
 
 def _named(codes: Any, levels: list[Any], name: str) -> pd.Categorical[str]:

@@ -197,7 +197,10 @@ def _scale(fit: StoredFit) -> list[tuple[str, str]]:
             np.bincount(fit.observed.to_numpy().astype(int).ravel(), minlength=len(fit.classes)) / fit.observed.size
         )
         most = int(np.argmax(shares))
-        return [("base rate", f"{100 * shares[most]:.0f}% {fit.classes[most]}")]
+        said = [("base rate", f"{100 * shares[most]:.0f}% {fit.classes[most]}")]
+        if fit.likelihood.targets == "two classes":
+            said.append(("weights", f"positive for {fit.classes[1]}, negative for {fit.classes[0]}"))
+        return said
     said = []
     for name in fit.likelihood.nuisance:
         group = fit.posterior if fit.evidence is None or name not in fit.evidence else fit.evidence

@@ -183,6 +183,11 @@ class StoredFit:
         group = self._group("observed_data")
         return None if group is None or not group.data_vars else next(iter(group.data_vars.values()))
 
+    @property
+    def called(self) -> str | None:
+        """What the targets of the fit are called."""
+        return None if self.observed is None else str(self.observed.name)
+
     @cached_property
     def constant(self) -> xr.Dataset:
         """What was stored beside the targets."""

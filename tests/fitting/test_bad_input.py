@@ -377,6 +377,7 @@ def test_ctrl_c_leaves_everything_usable(monkeypatch, capfd, method, likelihood)
     reported, stopped = [], []
     with monkeypatch.context() as patched:
         patched.setattr(progress, "_PATIENCE", 0.0)
+        patched.setenv("FORCE_COLOR", "1")  # as on a terminal, where the bar is
         stop = progress.Progress.stop
         patched.setattr(progress.Progress, "stop", lambda self: (stop(self), stopped.append(self)))
         show = progress.FitProgress.__call__

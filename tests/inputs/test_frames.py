@@ -496,3 +496,11 @@ def test_a_model_of_ones_own_reads_its_data_itself():
 
 def test_a_lazy_frame_is_to_be_collected():
     refused(lambda: fit(pl.DataFrame({"a": [1.0], "y": [1.0]}).lazy()), "collect() it first", kind=TypeError)
+
+
+def test_one_word_among_numbers_is_a_slip_and_not_a_category():
+    age = [str(value) for value in range(20, 60)]
+    age[7] = "unknown"
+    frame = pd.DataFrame({"age": age, "x": np.arange(40.0), "y": np.arange(40.0) % 7})
+    with pytest.raises(ValueError, match=r"Column 'age' holds numbers but for 'unknown' in row 7 \(1 of 40"):
+        bs.fit("ard_gaussian", frame, target="y", draws=0)

@@ -61,6 +61,19 @@ def hierarchical_mean():
     return model
 
 
+@case("varying intercepts around a random mean, rows of pm.Data", POOLED, BESIDE)
+def hierarchical_mean_of_data():
+    with pm.Model(coords=COORDS) as model:
+        columns, group_idx = pm.Data("columns", X), pm.Data("group_idx", GROUP)
+        w = ard()
+        mu_a = pm.Normal("mu_a", 0, 5)
+        sigma_a = pm.HalfCauchy("sigma_a", 1)
+        a = pm.Normal("a", mu_a, sigma_a, dims="group")
+        sigma = pm.HalfNormal("sigma", 1)
+        pm.Normal("y", a[group_idx] + columns @ w, sigma, observed=Y_A)
+    return model
+
+
 @case("varying intercepts around a random mean, non-centred", POOLED, BESIDE)
 def non_centred_hierarchical_mean():
     with pm.Model(coords=COORDS) as model:

@@ -15,7 +15,8 @@ import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import NDArray
 from pytensor.compile.ops import ViewOp
-from pytensor.graph.traversal import toposort
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import explicit_graph_inputs, toposort
 from pytensor.scalar import basic as scalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import SpecifyShape
@@ -268,7 +269,11 @@ def shape_in_graph(variable: Var) -> tuple[int, ...]:
     """Shape of any node: static, else computed."""
     if None not in variable.type.shape:
         return tuple(variable.type.shape)
-    return tuple(int(size) for size in value_of(variable.shape))
+    shape: Var = variable.shape
+    # Variables that stand for effects without their mean have no value yet, but a shape.
+    inputs: list[Any] = list(explicit_graph_inputs([shape]))
+    held: dict[Any, Any] = {v: pt.zeros(v.type.shape, dtype=v.dtype) for v in inputs}
+    return tuple(int(size) for size in value_of(clone_replace([shape], held)[0] if held else shape))
 
 
 def _misused(found: Latents, rows: Mapping[Var, int | None]) -> set[Var]:

@@ -302,7 +302,7 @@ def compare_knowing(
     """`compare` where what `loo` and `diagnose` say of some trees is known already."""
     named = checked_trees(trees)
     chosen = chosen_reference(named, reference)
-    rows = None if data is None else held_out_rows(data, target)
+    rows = None if data is None else held_out_rows(data, target, stored(named[chosen]).called)
     blind = [name for name, tree in named.items() if stored(tree).observed is None]
     notes = [f"{name!r} does not hold its data: that they are the same was not checked." for name in blind]
     alike = _of_the_same_terms(named, chosen, notes)

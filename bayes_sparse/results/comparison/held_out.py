@@ -39,10 +39,11 @@ class HeldOut:
     offset: FloatArray | None = None
 
 
-def held_out_rows(data: Any, target: str | None) -> HeldOut:
-    """Features and targets of the rows, from the forms that `fit` takes."""
+def held_out_rows(data: Any, target: str | None, called: str | None = None) -> HeldOut:
+    """Features and targets of the rows, from the forms that `fit` takes; the fit ``called`` its own target so."""
     if is_frame(data):
         parts, _, _ = frame_parts(data)
+        target = called if target is None and called in parts else target
         if target is None or str(target) not in parts:
             raise ValueError(f"Name the target column of the held-out rows: target=..., one of {in_words(parts)}.")
         return HeldOut(data, np.asarray(parts[str(target)]))

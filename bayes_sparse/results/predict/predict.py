@@ -17,6 +17,7 @@ import xarray as xr
 from scipy.sparse import issparse
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.inputs.basis import check_dense
 from bayes_sparse.inputs.encoding import Missing, Unseen
@@ -112,6 +113,10 @@ def predict_named(
         return predict_classes(fit, X, how, warn=warn)
     new = features_of(X, fit.columns, fit.encodings[0], needed=fit.needed[0], missing=missing, unseen=unseen)
     features, rows, dim = new.X, new.rows, new.dim
+    if offset is None and warn and "offset" in fit.constant:
+        tell(
+            "The fit had an offset, and these rows have none: give theirs by `offset=`; offset=0 says that it is zero."
+        )
     shift = np.zeros(len(rows)) if offset is None else vector_of(offset, new.given, "offset")[new.places]
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
     if augment and was_sampled(tree):
