@@ -33,6 +33,7 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor, Subtensor
 from pytensor.tensor.type import TensorType
 
+from bayes_sparse.common.locks import building, one_at_a_time
 from bayes_sparse.common.types import FloatArray
 
 __all__ = [
@@ -303,8 +304,9 @@ def small_function(inputs: Sequence[Var], outputs: Sequence[Var], rewrite: bool 
     """Make a Python function of a small graph, rewritten first on request or where an operation must be unfolded."""
     rewrite = rewrite or any(isinstance(node.op, OpFromGraph) for node in toposort(outputs))
     mode = REWRITTEN if rewrite else _PLAIN
-    compiled: Any = pytensor_function(list(inputs), list(outputs), mode=mode, on_unused_input="ignore")
-    return lambda *values: list(compiled(*values))
+    with building:
+        compiled: Any = pytensor_function(list(inputs), list(outputs), mode=mode, on_unused_input="ignore")
+    return one_at_a_time(lambda *values: list(compiled(*values)))
 
 
 def check_continuous(model: pm.Model) -> None:
