@@ -25,7 +25,8 @@ def options(package: str) -> list[str]:
 
 def lookup(package: str, name: str, kind: str, more: str = "") -> Any:
     """The choice in the file ``name`` of a package's folder; ``more`` is said of other ways where there is none."""
-    if f"{package}.{name}" not in sys.modules or name.startswith("_"):  # else it was found before: looking into a folder takes its time
+    # Else it was found before: looking into a folder takes its time.
+    if f"{package}.{name}" not in sys.modules or name.startswith("_"):
         known = options(package)
         if name not in known:
             hint = did_you_mean(name, known)

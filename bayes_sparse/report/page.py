@@ -19,6 +19,7 @@ from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.report.head import head
 from bayes_sparse.report.markup import Html, Nothing, joined, paragraph, tag, text
 from bayes_sparse.report.material import Material, Section
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import read_trees
 
 __all__ = ["report"]
@@ -26,6 +27,7 @@ __all__ = ["report"]
 _HERE, _FOLDER = Path(__file__).parent, f"{__package__}.sections"
 
 
+@reads_a_fit
 def report(
     trees: xr.DataTree | dict[str, xr.DataTree],
     path: str | PathLike[str],

@@ -27,6 +27,7 @@ from bayes_sparse.results.comparison.summary import (
     score_columns,
     summary_of,
 )
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import stored
 
 __all__ = ["Comparison", "compare", "compare_knowing", "verdict_of"]
@@ -213,6 +214,7 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
+@reads_a_fit
 def compare(
     trees: dict[str, xr.DataTree] | xr.DataTree,
     data: Any = None,
