@@ -13,6 +13,7 @@ import pymc as pm
 import xarray as xr
 
 from bayes_sparse.common import registry
+from bayes_sparse.common.files import write_whole
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs.bambi_model import BambiModel
@@ -68,7 +69,7 @@ def report(
             read_trees(trees), data, target, model, say=lambda words: progress.say(f"Writing the report: {words}")
         )
         page = _page(material, title)
-        place.write_text(page, encoding="utf-8")
+        write_whole(place, page)
     return place
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any, cast
 
 import numpy as np
@@ -23,19 +24,19 @@ _FOREIGN = (KeyError, IndexError, AttributeError, TypeError, AssertionError, jso
 
 
 def reads_a_fit[F: Callable[..., Any]](function: F) -> F:
-    """Refuse what is no tree, or no dict of trees, and say of a damaged one what it lacks."""
+    """Refuse what is no tree, and say of a damaged one what it lacks; a function of several refuses by itself."""
     name = function.__name__
+    one = next(iter(signature(function).parameters)) == "tree"
 
     @wraps(function)
     def call(tree: Any, *args: Any, **kwargs: Any) -> Any:
-        trees = list(tree.values()) if isinstance(tree, dict) else [tree]
-        for own in trees:
-            if not isinstance(own, xr.DataTree):
-                raise TypeError(f"{name} takes a tree from bayes_sparse.fit, not one of type {type(own).__name__}.")
+        if one and not isinstance(tree, xr.DataTree):
+            raise TypeError(f"{name} takes a tree from bayes_sparse.fit, not one of type {type(tree).__name__}.")
         try:
             return function(tree, *args, **kwargs)
         except _FOREIGN as error:
-            wrong = [found for own in trees if (found := _damage(own))]
+            trees = tree.values() if isinstance(tree, dict) else [tree]
+            wrong = [found for own in trees if isinstance(own, xr.DataTree) and (found := _damage(own))]
             if not wrong or str(error).startswith(name):  # a fault of ours, or a sentence of ours
                 raise
             raise ValueError(f"{name} cannot read this tree, for {wrong[0]}; {_CURE}.") from error
