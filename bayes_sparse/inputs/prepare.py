@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -144,7 +144,7 @@ def prepare(
         raise ValueError("All rows of one of the classes have weight 0: leave out its features too.")
     if handed.offset is not None:
         _check_offset(handed.offset, y, chosen)
-    wanted = [] if keep is None else [keep] if isinstance(keep, str) else [str(name) for name in keep]
+    wanted = _wanted(keep)
     parts = [_expand(table, basis, handed.weights, wanted) for table in tables]
     _say_constant([name for part in parts for name in part.table.how.constant])
     columns = [part.names for part in parts]
@@ -385,6 +385,15 @@ def check_reach(data: Prepared) -> None:
 def kernel_matrix(basis: Basis, X: FloatArray, centres: IntArray | None) -> FloatArray:
     """Kernels at the rows of X on some of these rows; None for all of them."""
     return np.asarray(basis.matrix(X, X if centres is None else X[centres]))
+
+
+def _wanted(keep: Any) -> list[str]:
+    """Names of what is never pruned."""
+    if isinstance(keep, str):
+        return [keep]
+    if keep is not None and not isinstance(keep, Iterable):
+        raise TypeError(f"`keep` is the name of a basis function or several of them in a list, not {keep!r}.")
+    return [str(name) for name in ([] if keep is None else keep)]
 
 
 def _kept(wanted: list[str], names: list[str], how: Encoding) -> NDArray[np.bool_]:

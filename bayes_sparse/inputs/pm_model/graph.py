@@ -310,7 +310,10 @@ def small_function(inputs: Sequence[Var], outputs: Sequence[Var], rewrite: bool 
 
 
 def check_continuous(model: pm.Model) -> None:
-    """Refuse what no evidence method can see: discrete latent variables, and batches of rows."""
+    """Refuse what no evidence method can see: discrete latent variables, batches of rows, names of draws' own dims."""
+    for name in ("chain", "draw"):
+        if name in model.named_vars:
+            raise ValueError(f"The variable {name!r} has the name of a dim that all draws have: give it another.")
     for rv in model.free_RVs:
         if rv.dtype.startswith(("int", "uint", "bool")) and not rv.name.endswith("_unobserved"):
             raise ValueError(
