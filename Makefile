@@ -11,13 +11,14 @@ RUN = cd "$(HERE)" && .venv/bin/python
 # With bytecode the imports take a fourth of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test lint slow bench clean environment
+.PHONY: help demo quick test lint slow fuzz bench clean environment
 
 help:
 	@echo "make demo    fit a sparse model to a real data set and show the result"
 	@echo "make quick   the laws and the most telling tests, in a minute"
 	@echo "make test    style, types and all tests but the slow ones"
 	@echo "make slow    the long statistical checks"
+	@echo "make fuzz    thousands of fits to nasty data; goes on where it was stopped"
 	@echo "make lint    style and types alone"
 	@echo "make bench   speed and accuracy beside other packages"
 	@echo "make clean   remove the environment and everything generated"
@@ -36,8 +37,8 @@ lint: environment
 	cd "$(HERE)" && .venv/bin/lint-imports
 
 # The tests already run side by side: a thread pool in each would only make them wait for one another.
-quick test slow: export OMP_NUM_THREADS = 1
-quick test slow: export OPENBLAS_NUM_THREADS = 1
+quick test slow fuzz: export OMP_NUM_THREADS = 1
+quick test slow fuzz: export OPENBLAS_NUM_THREADS = 1
 quick: export BAYES_SPARSE_QUICK = 1
 
 # A file's tests stay together, so that its fits are made once, and files begin in the order of tests/conftest.py.
@@ -52,10 +53,13 @@ test: lint
 slow: environment
 	$(RUN) -m pytest -n $(JOBS) -m slow
 
+fuzz: environment
+	$(RUN) -m tests.fuzz
+
 bench:
 	$(SETUP) --extras bench
 	@$(RUN) -m benchmarks
 
 clean:
-	cd "$(HERE)" && rm -rf .venv build dist demo_output .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	cd "$(HERE)" && rm -rf .venv build dist demo_output fuzz_output .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	cd "$(HERE)" && find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -324,8 +324,9 @@ def refuse_missing(given: Features | list[Any], names: Sequence[str]) -> None:
 def refuse_infinite(X: Features, columns: list[str]) -> None:
     """Refuse infinite values; those missing have been seen to."""
     values = X.data if issparse(X) else X
-    if values.dtype.kind != "f" or np.isfinite(values.sum()):  # one pass; a finite sum has only finite terms
-        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind != "f" or np.isfinite(values.sum()):  # one pass; a finite sum has only finite terms
+            return
     bad = np.isinf(values)
     if not bad.any():  # only the sum overflowed
         return

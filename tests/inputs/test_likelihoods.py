@@ -193,6 +193,14 @@ def test_large_counts_leave_digits_to_search_by():
     assert_allclose(values[1], slopes, rtol=1e-12)
 
 
+@pytest.mark.parametrize(("likelihood", "etas", "ys", "theta"), [c for c in CASES if hasattr(c[0], "terms")])
+def test_closed_forms_take_many_predictors_at_once(likelihood, etas, ys, theta):
+    y = np.resize(ys, 5)
+    eta = np.array([np.resize(etas[k:], 5) for k in range(len(etas))])
+    one_by_one = [compiled(likelihood)(own, y, *theta) for own in eta]
+    assert_allclose(compiled(likelihood)(eta, y, *theta), np.stack(one_by_one, axis=1), rtol=1e-14)
+
+
 def test_sizes_and_shares_far_out():
     """Nothing overflows; a share's log density ends in straight lines."""
     eta = np.array([-1e4, -1e3, 1e3, 1e4])
