@@ -11,7 +11,7 @@ RUN = cd "$(HERE)" && .venv/bin/python
 # With bytecode the imports take a fourth of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test examples lint slow bench docs notebooks clean environment
+.PHONY: help demo quick test examples lint slow fuzz bench docs notebooks clean environment
 
 help:
 	@echo "make demo    fit a sparse model to a real data set and show the result"
@@ -19,6 +19,7 @@ help:
 	@echo "make test    style, types and all tests but the slow ones and the notebooks"
 	@echo "make examples    the notebooks, shortened"
 	@echo "make slow    the long statistical checks"
+	@echo "make fuzz    thousands of fits to nasty data; goes on where it was stopped"
 	@echo "make lint    style and types alone"
 	@echo "make bench   speed and accuracy beside other packages"
 	@echo "make docs    the documentation site, in build/site"
@@ -39,8 +40,8 @@ lint: environment
 	cd "$(HERE)" && .venv/bin/lint-imports
 
 # The tests already run side by side: a thread pool in each would only make them wait for one another.
-quick test examples slow: export OMP_NUM_THREADS = 1
-quick test examples slow: export OPENBLAS_NUM_THREADS = 1
+quick test examples slow fuzz: export OMP_NUM_THREADS = 1
+quick test examples slow fuzz: export OPENBLAS_NUM_THREADS = 1
 quick: export BAYES_SPARSE_QUICK = 1
 
 # A file's tests stay together, so that its fits are made once, and files begin in the order of tests/conftest.py.
@@ -58,6 +59,9 @@ examples: environment
 slow: environment
 	$(RUN) -m pytest -n $(JOBS) -m slow
 
+fuzz: environment
+	$(RUN) -m tests.fuzz
+
 bench:
 	$(SETUP) --extras bench
 	@$(RUN) -m benchmarks
@@ -73,5 +77,5 @@ notebooks: environment
 	@$(RUN) tools/notebooks.py $(ONLY)
 
 clean:
-	cd "$(HERE)" && rm -rf .venv build dist docs/api demo_output .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	cd "$(HERE)" && rm -rf .venv build dist docs/api demo_output fuzz_output .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	cd "$(HERE)" && find . -name __pycache__ -type d -prune -exec rm -rf {} +

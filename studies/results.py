@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from bayes_sparse.common.files import write_whole
 
 __all__ = ["Record", "once", "write_whole"]
 
@@ -39,19 +39,6 @@ def once(path: Path, plan: Record, compute: Callable[[], Record]) -> Record:
         found = json.loads(text)
     result: Record = found["result"]
     return result
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file in one piece, so that an interrupted run leaves none that is cut short."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(partial, path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
 
 
 def _read(path: Path) -> Record | None:

@@ -6,9 +6,8 @@ Answers are written one by one as they arrive and put in place whole, so an inte
 from __future__ import annotations
 
 import hashlib
+import io
 import multiprocessing
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayes_sparse.common.files import write_whole
 from studies.settings import VERSION
 
 __all__ = ["Answer", "Task", "Workers", "answers"]
@@ -134,11 +134,6 @@ def _read(path: Path) -> Answer | None:
 
 
 def _write(path: Path, array: Answer) -> None:
-    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.save(file, array, allow_pickle=False)
-        os.replace(partial, path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    raw = io.BytesIO()
+    np.save(raw, array, allow_pickle=False)
+    write_whole(path, raw.getvalue())

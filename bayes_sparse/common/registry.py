@@ -25,13 +25,13 @@ def options(package: str) -> list[str]:
 
 def lookup(package: str, name: str, kind: str, more: str = "") -> Any:
     """The choice in the file ``name`` of a package's folder; ``more`` is said of other ways where there is none."""
-    module = sys.modules.get(f"{package}.{name}")
-    if module is None or name.startswith("_"):  # else it was found before: looking into a folder takes its time
+    # Else it was found before: looking into a folder takes its time.
+    if f"{package}.{name}" not in sys.modules or name.startswith("_"):
         known = options(package)
         if name not in known:
             hint = did_you_mean(name, known)
             raise ValueError(f"There is no {kind} {name!r}; there are {', '.join(known)}{more}.{hint}")
-        module = importlib.import_module(f"{package}.{name}")
+    module = importlib.import_module(f"{package}.{name}")  # waits where another thread is at it
     choice = getattr(module, module.__all__[0])
     if module.__all__[0] == name:  # importing a file makes it an attribute of its package, in the place of the choice
         setattr(importlib.import_module(package), name, choice)

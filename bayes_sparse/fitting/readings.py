@@ -12,6 +12,7 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
+from bayes_sparse.common.locks import building
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.types import Hyper
 from bayes_sparse.common.warnings import tell
@@ -126,7 +127,8 @@ class OwnReading:
     @cached_property
     def labelled(self) -> LabelledProblem:
         """The problem under the user's names."""
-        return declared_problem(self.declared, self.weights, self.hyper, any_surface=self.any_surface)
+        with building:
+            return declared_problem(self.declared, self.weights, self.hyper, any_surface=self.any_surface)
 
     def proper(self, hyper: Hyper | None) -> Hyper | None:
         """The model's own, which must be proper."""

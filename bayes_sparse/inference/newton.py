@@ -12,10 +12,11 @@ from bayes_sparse.common.types import FloatArray, Report
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.surfaces import Look, Surface
 
-__all__ = ["Peak", "Profile", "ascend", "climb"]
+__all__ = ["CREEP", "Peak", "Profile", "ascend", "climb"]
 
 _DECREMENT = 1e-8  # nats: the step that promises no more is the last one, and leaves an error of this size squared
 _HALVINGS = 40
+CREEP = 1e-6  # of a step: one cut so short that nothing rises is no step, or rounding errors are followed for ever
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,7 @@ def ascend(
         new = v + scale * move
         seen = surface.look(new, theta)
         risen = seen.value - penalty(new)
-        if risen >= least:
+        if risen > least or (risen == least and scale > CREEP):
             return new, seen, risen
         scale /= 2
     return None

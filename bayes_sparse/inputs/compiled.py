@@ -25,6 +25,7 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.scalar.basic import Log1p, Neg, Sub, Switch
 from pytensor.scalar.math import Log1mexp
 
+from bayes_sparse.common.locks import building, one_at_a_time
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.jets import Unknown, jet_function
 from bayes_sparse.inputs.polygamma import teach_numba
@@ -80,13 +81,15 @@ def compile_pointwise(
     """
     few = rows is not None and rows <= _FEW_ROWS
     known = (key, derivatives, few)
-    if known not in _cache:
-        density, eta, inputs = build()
-        density = _stabilised(density)
-        by_jets = (few and len(list(toposort([density]))) > _NODES) or (rows is not None and _is_fragile(density, eta))
-        jets = _single(density, eta, inputs, derivatives) if by_jets else None
-        _cache[known] = jets or _function(density, [eta], inputs, derivatives, elementwise_mode())
-    return _cache[known]
+    with building:
+        if known not in _cache:
+            density, eta, inputs = build()
+            density = _stabilised(density)
+            many = few and len(list(toposort([density]))) > _NODES
+            by_jets = many or (rows is not None and _is_fragile(density, eta))
+            jets = _single(density, eta, inputs, derivatives) if by_jets else None
+            _cache[known] = jets or _function(density, [eta], inputs, derivatives, elementwise_mode())
+        return _cache[known]
 
 
 def _is_fragile(density: Variable, eta: Variable) -> bool:
@@ -145,14 +148,15 @@ def compile_several(
         third ones (K, K, K, n).
     """
     known = (key, derivatives)
-    if known not in _spread_cache:
-        density, etas, inputs = build()
-        density = _stabilised(density)
-        try:
-            _spread_cache[known] = jet_function(density, etas, inputs, derivatives)
-        except Unknown:
-            _spread_cache[known] = _spread(density, etas, inputs, derivatives)
-    return _spread_cache[known]
+    with building:
+        if known not in _spread_cache:
+            density, etas, inputs = build()
+            density = _stabilised(density)
+            try:
+                _spread_cache[known] = jet_function(density, etas, inputs, derivatives)
+            except Unknown:
+                _spread_cache[known] = _spread(density, etas, inputs, derivatives)
+        return _spread_cache[known]
 
 
 def _spread(density: Variable, etas: Sequence[Variable], inputs: Sequence[Variable], derivatives: int) -> Spread:
@@ -210,6 +214,7 @@ def _function(
 
     function.trust_input = True
 
+    @one_at_a_time
     def call(*values: FloatArray, derivatives: int | None = None) -> list[FloatArray]:
         found = [np.asarray(out) for out in function(*(_aligned(a) for a in values))]
         return found if derivatives is None else found[: derivatives + 1]

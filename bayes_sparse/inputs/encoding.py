@@ -108,7 +108,9 @@ def lost_in(given: Given, names: Sequence[str]) -> tuple[BoolArray, dict[str, in
         return rows, {name: int(own.sum()) for name, own in zip(names, each, strict=True) if own.any()}
     values: Any = given.data if issparse(given) else given
     rows = np.zeros(given.shape[0], dtype=bool)
-    if values.dtype.kind != "f" or not np.isnan(values.sum()):  # one pass
+    with np.errstate(over="ignore", invalid="ignore"):  # of infinite values, which are refused by name
+        total = values.sum() if values.dtype.kind == "f" else 0.0
+    if not np.isnan(total):  # one pass
         return rows, {}
     if issparse(given):
         places = np.flatnonzero(np.isnan(values))

@@ -26,6 +26,8 @@ __all__ = [
     "values_of",
 ]
 
+_TAKEN = {"chain", "draw", "class", "feature", "level"}  # dims of trees
+
 
 def is_frame(data: Any) -> bool:
     """Whether the columns have names of their own: a DataFrame of any library that narwhals knows, or a Dataset."""
@@ -51,7 +53,7 @@ def frame_parts(data: Any) -> tuple[dict[str, Any], NDArray[Any], str]:
     index = nw.maybe_get_index(frame)
     if index is None:
         return parts, np.arange(len(frame)), "obs"
-    return parts, index.to_numpy(), str(index.name or "obs")
+    return parts, _stored_labels(index.to_numpy()), _own_dim(str(index.name or "obs"))
 
 
 def values_of(y: Any) -> NDArray[Any]:
@@ -80,8 +82,8 @@ def array_parts(X: Any) -> tuple[Features | list[Any], list[str] | None, NDArray
         return by_columns, None, np.arange(by_columns.shape[0]), "obs"
     dim, rows, names = "obs", None, None
     if isinstance(X, xr.DataArray):
-        dim = str(X.dims[0])
-        rows = X[dim].to_numpy() if dim in X.coords else None
+        rows = _stored_labels(X[X.dims[0]].to_numpy()) if X.dims[0] in X.coords else None
+        dim = _own_dim(str(X.dims[0]))
         if X.ndim == 2 and X.dims[1] in X.coords:
             names = [str(label) for label in X[X.dims[1]].to_numpy()]
         X = X.to_numpy()
@@ -161,8 +163,20 @@ def _dataset_parts(data: xr.Dataset) -> tuple[dict[str, NDArray[Any]], NDArray[A
                 f"The variable {name!r} has dims {tuple(variable.dims)}; a feature needs the dim {dim!r} of the "
                 "observations."
             )
-    rows = data[dim].to_numpy() if dim in data.coords else np.arange(data.sizes[dim])
-    return parts, rows, dim
+    rows = _stored_labels(data[dim].to_numpy()) if dim in data.coords else np.arange(data.sizes[dim])
+    return parts, rows, _own_dim(dim)
+
+
+def _stored_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels of rows as a file can hold them: those of several levels, and of mixed kinds, in words."""
+    if labels.dtype != object or all(isinstance(label, str) for label in labels):
+        return labels
+    return np.array([", ".join(map(str, own)) if isinstance(own, tuple) else str(own) for own in labels])
+
+
+def _own_dim(dim: str) -> str:
+    """The dim of the rows, by another name where trees have one of their own by it."""
+    return "obs" if dim in _TAKEN else dim
 
 
 def _is_sparse(part: Any) -> bool:

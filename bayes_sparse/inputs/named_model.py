@@ -353,6 +353,11 @@ class LikelihoodAtData:
         """Value and three derivatives at predictors and logs of the nuisance parameters."""
         return tuple(compiled(self.likelihood)(eta, self.y, *theta))
 
+    @property
+    def broadcasts(self) -> bool:
+        """Whether it takes many predictors per observation at once: in closed form, where nothing is compiled."""
+        return hasattr(self.likelihood, "terms")
+
     def value(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """The value alone, several times as fast; compiled by itself when it is first called."""
         return compiled(self.likelihood, derivatives=0)(eta, self.y, *theta)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,8 @@ from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
 
 __all__ = ["Prepared", "check_reach", "kernel_matrix", "prepare"]
 
+_FARTHEST = 100.0  # offset in logs: a factor of 1e43
+_DIGITS = 1e-13  # of the larger of target and offset: what their difference has no digit below
 _MANY = 20  # distinct whole numbers, from which on they are hardly classes
 _log = logging.getLogger("bayes_sparse")
 
@@ -140,7 +142,9 @@ def prepare(
         raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
     if own and classes is not None and len(classes) < len(tables):
         raise ValueError("All rows of one of the classes have weight 0: leave out its features too.")
-    wanted = [] if keep is None else [keep] if isinstance(keep, str) else [str(name) for name in keep]
+    if handed.offset is not None:
+        _check_offset(handed.offset, y, chosen)
+    wanted = _wanted(keep)
     parts = [_expand(table, basis, handed.weights, wanted) for table in tables]
     _say_constant([name for part in parts for name in part.table.how.constant])
     columns = [part.names for part in parts]
@@ -204,6 +208,25 @@ def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDA
     if not chosen.scale_free and np.ptp(numbers) == 0:
         raise ValueError(f"The target {name!r} is constant (always {numbers[0]:g}): there is nothing to explain.")
     return numbers, None, chosen
+
+
+def _check_offset(offset: FloatArray, y: FloatArray, likelihood: Likelihood) -> None:
+    """Refuse an offset on another scale than the predictor's, and one beside which nothing is left of the target."""
+    largest = float(np.abs(offset).max(initial=0.0))
+    if likelihood.scale_free:
+        if largest > _FARTHEST:
+            raise ValueError(
+                f"The offset holds values as large as {largest:.3g}, and {likelihood.name!r} takes it on "
+                "the scale of its predictor, as logs: give np.log(exposure) in the place of an exposure."
+            )
+        return
+    if largest > 0:
+        check_size(offset[:, None], ["offset"], "column", squared=False)
+    if np.ptp(y - offset) <= _DIGITS * max(largest, float(np.abs(y).max(initial=0.0))):
+        raise ValueError(
+            "The target less its offset is constant, or too small beside the offset to be told from rounding errors: "
+            "there is nothing to explain."
+        )
 
 
 def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
@@ -362,6 +385,15 @@ def check_reach(data: Prepared) -> None:
 def kernel_matrix(basis: Basis, X: FloatArray, centres: IntArray | None) -> FloatArray:
     """Kernels at the rows of X on some of these rows; None for all of them."""
     return np.asarray(basis.matrix(X, X if centres is None else X[centres]))
+
+
+def _wanted(keep: Any) -> list[str]:
+    """Names of what is never pruned."""
+    if isinstance(keep, str):
+        return [keep]
+    if keep is not None and not isinstance(keep, Iterable):
+        raise TypeError(f"`keep` is the name of a basis function or several of them in a list, not {keep!r}.")
+    return [str(name) for name in ([] if keep is None else keep)]
 
 
 def _kept(wanted: list[str], names: list[str], how: Encoding) -> NDArray[np.bool_]:

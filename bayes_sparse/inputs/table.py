@@ -243,7 +243,9 @@ def labels_of(y: NDArray[Any], target: str, *, several: bool = False) -> tuple[F
     """Class labels as 0.0, 1.0 ..., and the labels in that order; two of them unless there may be several."""
     classes, codes = np.unique(plain_labels(y), return_inverse=True)
     if len(classes) == 1:
-        raise ValueError(f"The target {target!r} has one class only ({classes[0]!r}); two are needed to tell apart.")
+        raise ValueError(
+            f"The target {target!r} has one class only ({classes[:1].tolist()[0]!r}); two are needed to tell apart."
+        )
     if len(classes) > 2 and not several:
         raise ValueError(
             f"The target {target!r} has {len(classes)} classes ({in_words(classes)}); this likelihood takes two, "
@@ -324,8 +326,9 @@ def refuse_missing(given: Features | list[Any], names: Sequence[str]) -> None:
 def refuse_infinite(X: Features, columns: list[str]) -> None:
     """Refuse infinite values; those missing have been seen to."""
     values = X.data if issparse(X) else X
-    if values.dtype.kind != "f" or np.isfinite(values.sum()):  # one pass; a finite sum has only finite terms
-        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind != "f" or np.isfinite(values.sum()):  # one pass; a finite sum has only finite terms
+            return
     bad = np.isinf(values)
     if not bad.any():  # only the sum overflowed
         return

@@ -88,6 +88,8 @@ class GlobalLocal:
                 "By evidence the horseshoe gives every weight a scale of its own: sample a model whose weights share "
                 "scales by method='nuts'."
             )
+        if not problem.free.any():
+            raise ValueError("The horseshoe has no weight whose scale is to be found: leave a column out of `keep`.")
         escaping = _Escaping(problem, approximation.objective, self.approximation)
         start = max(map(escaping.climbed, escaping.starts()), key=lambda found: found.objective)
         path = self._let_go(escaping, start, 1, report)

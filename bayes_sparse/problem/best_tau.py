@@ -12,7 +12,8 @@ __all__ = ["best_tau"]
 
 def best_tau(alpha: FloatArray, tau0: float) -> float:
     """The tau of greatest density at given precisions: there is one, for its logarithm is concave in log tau."""
-    half, low_high = 0.5 * np.log(alpha), np.append(-0.5 * np.log(alpha), np.log(tau0))
+    half = 0.5 * np.log(np.maximum(alpha, np.finfo(float).tiny))  # at the slab's own precision nothing is left of it
+    low_high = np.append(-half, np.log(tau0))
 
     def slope(log_tau: float) -> float:
         return float(-np.tanh(half + log_tau).sum() - np.tanh(log_tau - np.log(tau0)))

@@ -300,6 +300,11 @@ class Problem:
         terms = self.pointwise(eta, theta) if self.fewer is None else self.fewer(eta, theta, count)
         return terms if self.weights is None else tuple(self.weights * term for term in terms)
 
+    @property
+    def broadcasts(self) -> bool:
+        """Whether `derivatives` takes many predictors per observation (S, n) at once."""
+        return self.fewer is None and bool(getattr(self.pointwise, "broadcasts", False))
+
     def separates(self, eta: FloatArray) -> bool:
         """Whether a predictor puts every observation of a two-valued target on its own side of zero."""
         if self.theta.size or not np.isin(self.y, (0.0, self.trials)).all():

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import pymc as pm
 import xarray as xr
 
+from bayes_sparse.common.files import alone, write_whole
 from bayes_sparse.common.types import Hyper
 from bayes_sparse.fitting.choices import checked_hyper, choose_method, choose_model
 from bayes_sparse.fitting.families import rules_of
@@ -69,7 +69,8 @@ def ladder(
     earlier : xarray.DataTree, optional
         A ladder of the same model and data: rungs that it has are not fitted again.
     store : path, optional
-        A NetCDF file that every rung is saved to when it is there, and that a later call goes on from.
+        A NetCDF file that every rung is saved to when it is there, and that a later call goes on from. Processes at the
+        same ladder may share it: each takes over what another has finished.
     sampler : "auto", "nutpie" or "pymc"
         Whose NUTS.
     **arguments
@@ -106,6 +107,8 @@ def ladder(
         same = {"slab": sampled_slab(chosen, kernel=bases.resolve(basis).kernel), **same}
     drawn: dict[str, Any] = {"draws": draws, "chains": chains}
     for number, rung in enumerate(RUNGS, 1):
+        if rung in rungs and rung not in done:  # another process may have been at the same ladder meanwhile
+            done = _earlier(None, store, what) | done
         if rung not in rungs or rung in done:
             continue
         _log.info("Rung %d of 4: %s.", number, rung.replace("_", "-"))
@@ -119,7 +122,10 @@ def ladder(
             whole = NUTS(start=method, sampler=sampler)
             declared = hyper if own is None else None
             done[rung] = fit(model, data, method=whole, hyper=declared, basis=_known(basis, done), **drawn, **same)
-        _save(done, what, store)
+        if store is not None:
+            with alone(Path(store).parent):
+                done = _earlier(None, store, what) | done
+                _save(done, what, Path(store))
     return _tree(done, what)
 
 
@@ -154,8 +160,13 @@ def _known(basis: Any, done: dict[str, xr.DataTree]) -> Any:
 def _earlier(earlier: xr.DataTree | None, store: str | Path | None, what: dict[str, Any]) -> dict[str, xr.DataTree]:
     """The rungs that are there already, of the same ladder."""
     if earlier is None and store is not None and Path(store).exists():
-        with xr.open_datatree(store, engine="h5netcdf") as opened:
-            earlier = opened.load()
+        try:
+            with xr.open_datatree(store, engine="h5netcdf") as opened:
+                earlier = opened.load()
+        except (OSError, ValueError, KeyError) as error:
+            raise ValueError(
+                f"`store` names a file that cannot be read as a ladder, {str(store)!r}: remove it, or name another."
+            ) from error
     if earlier is None:
         return {}
     if "ladder" not in earlier.attrs:
@@ -176,12 +187,8 @@ def _tree(done: dict[str, xr.DataTree], what: dict[str, Any]) -> xr.DataTree:
     return ladder
 
 
-def _save(done: dict[str, xr.DataTree], what: dict[str, Any], store: str | Path | None) -> None:
+def _save(done: dict[str, xr.DataTree], what: dict[str, Any], store: Path) -> None:
     """Save what is there; the file is whole at all times."""
-    if store is None:
-        return
-    path = Path(store)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.part")
-    _tree(done, what).to_netcdf(beside, engine="h5netcdf")
-    os.replace(beside, path)
+    # Made in memory: HDF5 itself does not survive a full disk, and locks its file against other processes.
+    made: Any = _tree(done, what).to_netcdf(None, engine="h5netcdf")
+    write_whole(store, made)

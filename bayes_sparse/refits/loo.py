@@ -15,6 +15,7 @@ from bayes_sparse.refits.folds import folds_of
 from bayes_sparse.refits.kfold import cross_validated
 from bayes_sparse.refits.refit import Refit
 from bayes_sparse.results.loo import loo as reweighted
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import StoredFit, stored
 
 __all__ = ["loo"]
@@ -23,6 +24,7 @@ _SAME = 1e-3  # posterior sds by which the fit of all rows may differ from the t
 _CALL = "bs.kfold(model, data, folds='loo', ...) with the arguments of your fit"
 
 
+@reads_a_fit
 def loo(
     tree: xr.DataTree,
     pointwise: bool = False,

@@ -25,6 +25,7 @@ from bayes_sparse.problem.folds import balanced_folds
 from bayes_sparse.refits.rankings import IN_WORDS, RIVALS, plain_classifier, sklearn
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import relevance
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import StoredFit, stored
 
 __all__ = ["FeatureColumns", "Recipe", "codes_of", "columns_of", "recipe_of", "selection_path"]
@@ -145,6 +146,7 @@ _LADDER = (1, 2, 5, 10)  # the first counts; then each is twice the last
 _OWN = "evidence"
 
 
+@reads_a_fit
 def selection_path(
     tree: xr.DataTree,
     X: Any,

@@ -81,9 +81,11 @@ def _checks(found: Any) -> list[Html]:
         side = side_of(found.k_hat, found.threshold)
         return [_tile("k-hat", f"{found.k_hat:.2f}", f"{side} {found.threshold:.2f}")]
     if isinstance(found, SamplingDiagnosis):
+        least = found.ess_bulk_min
+        effective = count(round(least)) if np.isfinite(least) else "–"  # draws that are all the same have none
         return [
             _tile("largest R-hat", f"{found.r_hat_max:.3f}", "at most 1.01 wanted"),
-            _tile("effective draws", count(round(found.ess_bulk_min)), f"at least, of {count(found.draws)}"),
+            _tile("effective draws", effective, f"at least, of {count(found.draws)}"),
             _tile("divergences", count(found.divergences), f"of {count(found.draws)} draws"),
         ]
     return [_tile("check", "–", "not checked")]

@@ -13,12 +13,14 @@ import pymc as pm
 import xarray as xr
 
 from bayes_sparse.common import registry
+from bayes_sparse.common.files import write_whole
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.report.head import head
 from bayes_sparse.report.markup import Html, Nothing, joined, paragraph, tag, text
 from bayes_sparse.report.material import Material, Section
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import read_trees
 
 __all__ = ["report"]
@@ -26,6 +28,7 @@ __all__ = ["report"]
 _HERE, _FOLDER = Path(__file__).parent, f"{__package__}.sections"
 
 
+@reads_a_fit
 def report(
     trees: xr.DataTree | dict[str, xr.DataTree],
     path: str | PathLike[str],
@@ -66,7 +69,7 @@ def report(
             read_trees(trees), data, target, model, say=lambda words: progress.say(f"Writing the report: {words}")
         )
         page = _page(material, title)
-        place.write_text(page, encoding="utf-8")
+        write_whole(place, page)
     return place
 
 

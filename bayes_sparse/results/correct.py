@@ -15,6 +15,7 @@ from bayes_sparse.common.types import BoolArray, FloatArray
 from bayes_sparse.common.warnings import FitWarning
 from bayes_sparse.results.diagnose import Diagnosis, judged
 from bayes_sparse.results.importance import Importance, coordinate_draws, importance, log_densities
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import stored, was_sampled
 from bayes_sparse.trees.write import with_moments
 
@@ -23,6 +24,7 @@ __all__ = ["correct"]
 _SAMPLES = ("chain", "draw")
 
 
+@reads_a_fit
 def correct(tree: xr.DataTree, random_seed: int | None = None) -> xr.DataTree:
     """Re-weight the draws of an evidence fit, and take its moments from them.
 

@@ -14,6 +14,7 @@ from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.results.importance import Importance, importance, log_densities, side_of
 from bayes_sparse.trees.alternatives import in_a_sentence
 from bayes_sparse.trees.chains import health_of
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 
 __all__ = ["Diagnosis", "SamplingDiagnosis", "diagnose", "judged"]
@@ -152,6 +153,7 @@ def _yes(trusted: bool) -> str:
     return "yes" if trusted else "no"
 
 
+@reads_a_fit
 def diagnose(tree: xr.DataTree, model: pm.Model | BambiModel | None = None) -> Diagnosis | SamplingDiagnosis:
     """How far to trust a fit.
 

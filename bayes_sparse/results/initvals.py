@@ -10,14 +10,16 @@ import xarray as xr
 from pymc.initial_point import make_initial_point_fn
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.bambi_model import BambiModel, graph_of
+from bayes_sparse.inputs.bambi_model import BambiModel, graph_of, is_bambi
 from bayes_sparse.trees.centring import recentred
+from bayes_sparse.trees.damage import reads_a_fit
 
 __all__ = ["initvals"]
 
 _NEAR = 10.0  # on the unconstrained scale; of a scale or a precision a factor of 22,000
 
 
+@reads_a_fit
 def initvals(tree: xr.DataTree, model: pm.Model | BambiModel) -> dict[str, FloatArray]:
     """Posterior means of the free variables of a model, for ``pm.sample(initvals=...)``.
 
@@ -38,6 +40,8 @@ def initvals(tree: xr.DataTree, model: pm.Model | BambiModel) -> dict[str, Float
     """
     if "posterior" not in tree.children:
         raise ValueError("This tree has no posterior draws to start from; fit with draws > 0.")
+    if not isinstance(model, pm.Model) and not is_bambi(model):
+        raise TypeError(f"initvals needs the pm.Model that was fitted, not one of type {type(model).__name__}.")
     model, posterior = graph_of(model), recentred(tree)["posterior"].to_dataset()
     names = [str(rv.name) for rv in model.free_RVs]
     missing = [name for name in names if name not in posterior]

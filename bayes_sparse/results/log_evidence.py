@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.results.diagnose import Diagnosis, diagnose
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import stored, was_sampled
 
 __all__ = ["Bridge", "LogEvidence", "bridge_sampling", "log_evidence"]
@@ -151,6 +152,7 @@ class LogEvidence:
         return f"log evidence {self.value:.3f}{error} ({self.kind}), given {self.conditional_on}"
 
 
+@reads_a_fit
 def log_evidence(
     tree: xr.DataTree, method: Literal["auto", "approximate", "importance", "bridge"] = "auto"
 ) -> LogEvidence:

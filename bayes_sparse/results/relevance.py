@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.inference.claims import FALSE_FINDS, chance_of
 from bayes_sparse.trees.alternatives import alternative_sets, rivals
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import StoredFit, stored
 from bayes_sparse.trees.spread import is_thin
 
@@ -71,6 +72,7 @@ def _worth(b: NDArray[np.float64], P: NDArray[np.float64], at: NDArray[np.intp])
 _WORDS = ("relevant", "perhaps", "")  # of terms that are, of terms kept that chance may explain, of the others
 
 
+@reads_a_fit
 def relevance(
     tree: xr.DataTree,
     *,
@@ -389,6 +391,7 @@ def _directions(evidence: xr.Dataset) -> pd.DataFrame:
     return table.loc[strength.sort_values(ascending=False, kind="stable").index]
 
 
+@reads_a_fit
 def unpruned(tree: xr.DataTree) -> xr.DataTree:
     """The same tree with the pruned weights in its posterior, as zeros.
 

@@ -15,6 +15,7 @@ from bayes_sparse.results.log_evidence import log_evidence
 from bayes_sparse.results.relevance import relevance
 from bayes_sparse.results.terms import kept_of, known_terms, prior_of, terms_of
 from bayes_sparse.results.trust import SAID, Trust, trust_of
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import StoredFit, stored
 
 __all__ = ["Summary", "chance_in_words", "finding_of", "is_of_rows", "listed", "relevance_of", "sentence_of", "summary"]
@@ -59,6 +60,7 @@ class Summary:
         return [self.sentence, Grid(self.facts), _grid(self.terms), "\n".join(self.next_steps)]
 
 
+@reads_a_fit
 def summary(tree: xr.DataTree) -> Summary:
     """A fit at a glance: print it, or let it be the last line of a notebook's cell.
 

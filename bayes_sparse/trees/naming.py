@@ -172,7 +172,8 @@ def put_fixed(
 
 def _add(variables: Variables, name: str, dims: tuple[str, ...], values: NDArray[Any]) -> None:
     """A variable of the user's under its own name, or beside ours where the name is taken (a dispersion "alpha")."""
-    variables[name if name not in variables else f"{name}_point"] = (dims, values)
+    taken = {*variables, *(dim for own, _ in variables.values() for dim in own)}
+    variables[name if name not in taken else f"{name}_point"] = (dims, values)
 
 
 def spread(values: NDArray[Any], index: IntArray, size: int, fill: float | bool = 0.0) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.encoding import Encoding
 from bayes_sparse.inputs.model import slab_precision
 from bayes_sparse.inputs.pm_model.roles import Asked
+from bayes_sparse.trees.damage import settings_of
 
 __all__ = ["APPROXIMATIONS", "RUNGS", "Rung", "StoredFit", "read_trees", "rung_of", "stored", "was_sampled"]
 
@@ -37,11 +38,13 @@ RUNGS: tuple[Rung, ...] = ("plug_in", "approximation", "conditional", "full")  #
 _ALONE = "this fit"
 
 
-def stored(tree: xr.DataTree, caller: str | None = None) -> StoredFit:
+def stored(
+    tree: xr.DataTree, caller: str | None = None, basis: Callable[..., Any] | None = None, *, trust: bool = False
+) -> StoredFit:
     """A tree, read; refused in the name of a caller where it is not one of ours."""
     if caller is not None and (not isinstance(tree, xr.DataTree) or "bayes_sparse" not in tree.attrs):
         raise TypeError(f"{caller} takes a tree from bayes_sparse.fit; this has no 'bayes_sparse' attribute.")
-    return StoredFit(_ALONE, tree)
+    return StoredFit(_ALONE, tree, basis, trust)
 
 
 def was_sampled(tree: xr.DataTree) -> bool:
@@ -68,16 +71,21 @@ class StoredFit:
         Its name beside others.
     tree : xarray.DataTree
         From `bayes_sparse.fit`.
+    function : callable, optional
+        The function behind its basis, handed over by the user.
+    trust : bool
+        Whether that function may be imported by the name that the tree has.
     """
 
     name: str
     tree: xr.DataTree
+    function: Callable[..., Any] | None = None
+    trust: bool = False
 
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Model, likelihood, basis and columns; empty for a tree that is not ours."""
-        found: dict[str, Any] = json.loads(self.tree.attrs.get("bayes_sparse", "{}"))
-        return found
+        return settings_of(self.tree)
 
     @property
     def declared(self) -> bool:
@@ -115,7 +123,7 @@ class StoredFit:
     @cached_property
     def basis(self) -> bases.Basis:
         """Of a named model."""
-        return bases.from_settings(self.settings["basis"])
+        return bases.from_settings(self.settings["basis"], self.function, trust=self.trust)
 
     @property
     def gamma_draws(self) -> xr.DataArray | None:
@@ -129,6 +137,11 @@ class StoredFit:
         scale = constant["basis_scale"].to_numpy() if "basis_scale" in constant else 1.0
         floor = slab_precision(posterior.attrs.get("slab"), posterior.attrs.get("hyper_unit", 1.0))
         return alpha.copy(data=h / (h + alpha.to_numpy() / scale**2 + floor))
+
+    @property
+    def width(self) -> int:
+        """Number of basis functions of a named model, constants too."""
+        return len(self.vectors["w"][1]) + len(self.classes or [""])
 
     @property
     def columns(self) -> list[Any]:

@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import bayes_sparse as bs
+from tests.support import assert_one_sentence
 
 RNG = np.random.default_rng(15)
 N = 60
@@ -25,6 +26,27 @@ def one_short(X):
 
 def flat(X):
     return X[:, 0]
+
+
+def masked(X):
+    return np.ma.masked_less(X, 0.0)
+
+
+def unmasked(X):
+    return np.ma.array(X)
+
+
+def complex_valued(X):
+    return X + 1j
+
+
+def words(X):
+    return np.full(X.shape, "x")
+
+
+def writes(X):
+    X[:] = 0.0
+    return X + 1.0
 
 
 def broken(X):
@@ -225,3 +247,21 @@ def test_the_name_of_a_basis_is_its_default():
 def test_a_basis_without_a_default_says_what_it_needs(name, needs):
     with pytest.raises(ValueError, match=f"The basis '{name}' needs {needs}"):
         bs.fit("ard_gaussian", (Z, Y), basis=name)
+
+
+@pytest.mark.parametrize(("call", "word"), [(masked, "masked"), (complex_valued, "complex"), (words, "numbers")])
+def test_what_a_function_must_not_give(call, word):
+    with pytest.raises(ValueError, match=word) as error:
+        bs.fit("ard_gaussian", (Z, Y), basis=call, draws=0)
+    assert_one_sentence(str(error.value), call.__name__)
+
+
+def test_a_mask_that_hides_nothing_is_none():
+    bs.fit("ard_gaussian", (Z, Y), basis=unmasked, draws=0)
+
+
+def test_a_function_cannot_write_into_the_rows():
+    rows = Z.copy()
+    with pytest.raises(ValueError, match="Constant"):
+        bs.fit("ard_gaussian", (rows, Y), basis=writes, draws=0)
+    np.testing.assert_array_equal(rows, Z)

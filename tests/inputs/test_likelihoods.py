@@ -181,6 +181,26 @@ def test_negative_binomial_far_out():
     assert_allclose(values[2], 0.0, atol=1e-12)
 
 
+def test_large_counts_leave_digits_to_search_by():
+    """What the log density changes by along the predictor, where its own terms are of size 1e11."""
+    y, theta, etas = 3e10, 0.4, [22.0, 24.0, 24.1, 27.0]
+    values = compiled(negative_binomial())(np.array(etas), np.full(4, y), theta)
+    with mpmath.workdps(60):
+        f = log_density("negative_binomial")
+        truth = [float(f(mpmath.mpf(eta), y, theta) - f(mpmath.mpf(etas[1]), y, theta)) for eta in etas]
+        slopes = [float(mpmath.diff(lambda e: f(e, y, theta), mpmath.mpf(eta))) for eta in etas]
+    assert_allclose(values[0] - values[0][1], truth, atol=1e-12)
+    assert_allclose(values[1], slopes, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("likelihood", "etas", "ys", "theta"), [c for c in CASES if hasattr(c[0], "terms")])
+def test_closed_forms_take_many_predictors_at_once(likelihood, etas, ys, theta):
+    y = np.resize(ys, 5)
+    eta = np.array([np.resize(etas[k:], 5) for k in range(len(etas))])
+    one_by_one = [compiled(likelihood)(own, y, *theta) for own in eta]
+    assert_allclose(compiled(likelihood)(eta, y, *theta), np.stack(one_by_one, axis=1), rtol=1e-14)
+
+
 def test_sizes_and_shares_far_out():
     """Nothing overflows; a share's log density ends in straight lines."""
     eta = np.array([-1e4, -1e3, 1e3, 1e4])

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import bayes_sparse as bs
+from tests.support import assert_one_sentence
 
 pytestmark = pytest.mark.quick
 
@@ -110,6 +111,22 @@ def test_an_offset_is_a_known_part_of_the_mean():
     plain = bs.fit(model, (X, Y), draws=0)["evidence"]
     for name in ("log_evidence", "mean", "sd", "sigma", "bias"):
         np.testing.assert_allclose(shifted[name], plain[name], rtol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative_binomial", "bernoulli"])
+def test_an_exposure_that_is_not_in_logs(likelihood):
+    with pytest.raises(ValueError, match=r"np\.log\(exposure\)") as error:
+        bs.fit("ard_gaussian", (X, (Y > 0).astype(int)), likelihood=likelihood, offset=np.full(N, 1e4))
+    assert_one_sentence(str(error.value), "1e+04", likelihood)
+
+
+@pytest.mark.parametrize(
+    ("y", "offset"), [(Y * 1e-20, np.ones(N)), (Y, np.full(N, 1e20)), (Y, Y), (Y, Y + 1.0), (Y, np.full(N, 1e200))]
+)
+def test_an_offset_beside_which_nothing_is_left(y, offset):
+    with pytest.raises(ValueError, match="offset") as error:
+        bs.fit("ard_gaussian", (X, y), offset=offset)
+    assert_one_sentence(str(error.value))
 
 
 def test_an_exposure_is_an_offset_on_the_log_scale():

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pymc as pm
@@ -12,7 +13,7 @@ from numpy.testing import assert_allclose
 import bayes_sparse as bs
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.trees.read import rung_of
-from tests.support import without_compiler
+from tests.support import assert_one_sentence, without_compiler
 
 RNG = np.random.default_rng(31)
 X = RNG.standard_normal((40, 2)) * [1.0, 20.0]
@@ -264,3 +265,37 @@ def test_new_values_for_a_model_of_the_user_s(fits):
     assert len(fits) == 1
     with pytest.raises(ValueError, match="differs in data"):
         climb({"targets": Y + 2.0}, model, rungs=["approximation"], earlier=ladder)
+
+
+def test_a_store_that_is_cut_short(tmp_path, whole):
+    file = tmp_path / "ladder.nc"
+    file.write_bytes(whole[1].read_bytes()[:3000])
+    with pytest.raises(ValueError, match="cannot be read as a ladder") as error:
+        climb(store=file)
+    assert_one_sentence(str(error.value), "ladder.nc")
+
+
+def test_several_at_one_store_at_once(tmp_path):
+    """None fails, and the file has what all have found; each opens the file by itself, as processes do."""
+    file = tmp_path / "ladder.nc"
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(climb, rungs=[rung], store=file) for rung in ("plug_in", "approximation") * 2]
+        for job in jobs:
+            job.result()
+    with xr.open_datatree(file, engine="h5netcdf") as stored:
+        assert set(stored.children) == {"plug_in", "approximation"}
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_another_process_finishes_meanwhile_is_taken_over(tmp_path, whole, monkeypatch):
+    file, calls = tmp_path / "ladder.nc", []
+
+    def overtaken(*arguments, **named):
+        calls.append(named["method"])
+        file.write_bytes(whole[1].read_bytes())
+        return fit(*arguments, **named)
+
+    monkeypatch.setattr(MODULE, "fit", overtaken)
+    ladder = climb(store=file)
+    assert len(calls) == 1
+    assert list(ladder.children) == ["plug_in", "approximation", "conditional", "full"]

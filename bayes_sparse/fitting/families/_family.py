@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
@@ -233,7 +235,9 @@ class Found[End: Ended]:
 
     def tree(self, draws: int, chains: int, rng: np.random.Generator) -> xr.DataTree:
         """Moments, and draws if any are asked for."""
-        tree = fit_tree(self.description, self.attributes, draws=draws, chains=chains, rng=rng)
+        with _numbers_in_words(self.attributes["method"]):
+            tree = fit_tree(self.description, self.attributes, draws=draws, chains=chains, rng=rng)
+        _check_finite(tree["evidence"].to_dataset())
         if "kept" in tree["evidence"] and Status.of(self.attributes["status"]).level != "bad":
             undecided = in_a_sentence(tree["evidence"].to_dataset())
             if undecided:
@@ -257,29 +261,54 @@ def find(task: Task, progressbar: bool, tried: WidthSearch | None = None) -> Fou
     """Run a method, judge its end, and say what its user should know."""
     family, name = family_of(task.method), registry.name_of(task.method)
     started = time.perf_counter()
-    with FitProgress(f"Fitting ({name})", progressbar) as progress:
-        try:
-            end = family.run(task, progress)
-        except np.linalg.LinAlgError as error:
-            raise ValueError(
-                f"The method {name!r} met a matrix that cannot be factorised ({error}): the likelihood is not "
-                "log-concave there or columns are of sizes too different; try another method, or change the units."
-            ) from error
+    with FitProgress(f"Fitting ({name})", progressbar) as progress, _numbers_in_words(name):
+        end = family.run(task, progress)
+        status = family.judge(task, end)
     seconds = time.perf_counter() - started
-    status = family.judge(task, end)
     family.warn(task, end, status)
-    check = _checked(task, family, end, status)
+    with _numbers_in_words(name):
+        check, own = _checked(task, family, end, status), family.attributes(task, end)
     if check.get("likelihood_check"):
         tell(check["likelihood_check"], LikelihoodWarning)
     attributes = {
         "method": name,
         "status": str(status),
         "seconds": seconds,
-        **family.attributes(task, end),
+        **own,
         **check,
         "versions": versions(),
     }
     return Found(task, family, end, attributes, tried)
+
+
+@contextmanager
+def _numbers_in_words(name: str) -> Iterator[None]:
+    """What large and small numbers do to a search in a sentence; steps that overflow are judged by where it ends."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            f"The method {name!r} met a matrix that cannot be factorised ({error}): the likelihood is not "
+            "log-concave there or columns are of sizes too different; try another method, or change the units."
+        ) from error
+    except ArithmeticError as error:
+        raise ValueError(
+            f"The method {name!r} met numbers that it cannot compute with ({error}): targets or columns are of sizes "
+            "too different; change their units, or try another method."
+        ) from error
+
+
+def _check_finite(evidence: xr.Dataset) -> None:
+    """Refuse to hand out an answer that is none."""
+    # On an L1 path there is no evidence, for the prior is improper.
+    names = ("coordinate_mean", "covariance_factor", *(("log_evidence",) if "alpha" in evidence else ()))
+    wrong = [name for name in names if not np.isfinite(evidence[name].to_numpy()).all()]
+    if wrong:
+        raise ValueError(
+            f"The method {evidence.attrs['method']!r} ended in numbers that are not finite ({wrong[0]}): targets or "
+            "columns are of sizes too different for it; change their units, or try another method."
+        )
 
 
 def _checked(task: Task, family: Family[Any], end: Any, status: Status) -> dict[str, Any]:

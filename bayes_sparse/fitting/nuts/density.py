@@ -52,6 +52,8 @@ def sample_density(density: Density, sampling: Sampling) -> Chains:
     def job(chain: int, tell: Tell) -> Chains:
         sampled = run(density, replace(sampling, random_seed=int(seeds[chain]), more=more), tell)
         z = sampled["posterior"]["z"].transpose("chain", "draw", ...).to_numpy()
+        if z.shape[1] < sampling.draws:  # both samplers give what they have when the user stops them
+            raise KeyboardInterrupt
         return Chains(density.x(z), standard_stats(sampled["sample_stats"].to_dataset()), *counted(sampled))
 
     with FitProgress("Sampling", sampling.progressbar) as progress:

@@ -8,6 +8,7 @@ chains take turns. A chain's draws depend on its own seed alone, so they are the
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import sys
 import traceback
 import warnings
@@ -99,6 +100,7 @@ def _listen(here: Connection, workers: dict[Connection, Any], found: dict[int, A
 
 def _work(job: Job[Any], numbers: range, there: Connection) -> None:
     """In a process of its own: some chains, one after another, each on one core."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the one that waits ends the others
     with threadpool_limits(1):
         for chain in numbers:
             try:

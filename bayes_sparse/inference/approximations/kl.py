@@ -16,6 +16,8 @@ from bayes_sparse.problem.classes import AnyProblem
 
 __all__ = ["KLApproximation"]
 
+_AT_ONCE = 2**20  # values of the likelihood at all nodes together; of more rows node by node is as quick
+
 
 class KLApproximation(SiteApproximation):
     """The Gaussian nearest to the posterior by KL(q || p); made as every `SiteApproximation`."""
@@ -37,6 +39,10 @@ class KLApproximation(SiteApproximation):
         z, weights = self._nodes.rule
         if self._logistic is not None:
             return np.array([weights[:, 0] @ term for term in self._logistic.terms(mean + sd * z)])
+        if self._one.broadcasts and mean.size * len(z) <= _AT_ONCE:
+            total = np.array([weights[:, 0] @ term for term in self._one.derivatives(mean + sd * z, theta, 2)[:3]])
+            total[2] *= -1
+            return total
         total = np.zeros((3, len(mean)))
         for node, weight in zip(z[:, 0], weights[:, 0], strict=True):
             total += weight * np.array(self._one.derivatives(mean + sd * node, theta, 2)[:3])

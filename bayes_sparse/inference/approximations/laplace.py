@@ -15,6 +15,7 @@ import numpy as np
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.approximations._pointwise import PointwiseApproximation, finite_sum
 from bayes_sparse.inference.evidence.state import Posterior, State, precision_slope
+from bayes_sparse.inference.newton import CREEP
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.problem import Active, Product, Terms
 
@@ -139,7 +140,7 @@ class LaplaceApproximation(PointwiseApproximation):
                 new = w + scale * step
                 new_terms = self.problem.derivatives(eta + scale * along, theta)
                 new_height = finite_sum(new_terms[0]) - 0.5 * float(alpha @ new**2)
-                if new_height >= height:
+                if new_height > height or (new_height == height and scale > CREEP):
                     break
                 scale /= 2
             else:

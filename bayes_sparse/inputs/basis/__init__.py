@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 
 from bayes_sparse.common import registry
 from bayes_sparse.inputs.basis._basis import Basis, check_kernel_size, far_below
+from bayes_sparse.inputs.basis._stored_function import StoredFunction, was_handed_over
 from bayes_sparse.inputs.basis.function import function
 from bayes_sparse.inputs.basis.inner_product import inner_product
 from bayes_sparse.inputs.basis.linear import linear
@@ -63,10 +64,22 @@ def settings(basis: Basis) -> dict[str, Any]:
     return {"name": registry.name_of(basis), **asdict(basis)}
 
 
-def from_settings(stored: dict[str, Any]) -> Basis:
-    """Inverse of `settings`."""
+def from_settings(stored: dict[str, Any], given: Callable[..., Any] | None = None, *, trust: bool = False) -> Basis:
+    """Inverse of `settings`.
+
+    A function is imported by its name only where the user has handed it over in this process, or says ``trust``; else
+    ``given`` is called in its place, and without that nothing is.
+    """
     own = dict(stored)
-    made: Basis = registry.lookup(__name__, own.pop("name"), "basis")(**own)
+    named = registry.lookup(__name__, str(own.pop("name", None)), "basis")
+    if named is function and (given is not None or not (trust or was_handed_over(own.get("call")))):
+        named, own["given"] = StoredFunction, given
+    elif given is not None:
+        raise ValueError(f"The basis of this fit is {stored['name']!r}, no function of yours: leave out `basis`.")
+    try:
+        made: Basis = named(**own)
+    except TypeError as error:
+        raise ValueError(f"This tree has settings that its basis does not know ({error}); fit again.") from error
     return made
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.basis._stored_function import checked, hand_over
 
 __all__ = ["function"]
 
@@ -38,18 +38,11 @@ class function:
         if callable(self.call):
             object.__setattr__(self, "call", _importable_name(self.call))
         _import(self.call)
+        hand_over(self.call)
 
     def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> FloatArray:
         """Call the function, checking that it gives one finite row of basis functions for each row of X."""
-        out = np.asarray(_import(self.call)(X), dtype=float)
-        if out.ndim != 2 or len(out) != len(X):
-            raise ValueError(
-                f"The basis function {self.call!r} must give a 2-D array with {len(X)} rows, one a row of X; it gave "
-                f"an array of shape {out.shape}."
-            )
-        if not np.isfinite(out).all():
-            raise ValueError(f"The basis function {self.call!r} gave NaN or infinite values; it must not.")
-        return out
+        return checked(_import(self.call), X, self.call)
 
     def names(self, columns: Sequence[str], rows: Sequence[Any]) -> list[str]:
         """Not known before the function is called: the caller numbers them."""

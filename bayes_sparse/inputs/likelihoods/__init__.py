@@ -59,5 +59,9 @@ def resolve(likelihood: str | Likelihood) -> Likelihood:
 def from_settings(stored: dict[str, Any]) -> Likelihood:
     """A likelihood from its stored name and fields."""
     fields = dict(stored)
-    made: Likelihood = registry.lookup(__name__, fields.pop("name"), "likelihood")(**fields)
+    named = registry.lookup(__name__, str(fields.pop("name", None)), "likelihood")
+    try:
+        made: Likelihood = named(**fields)
+    except TypeError as error:
+        raise ValueError(f"This tree has settings that its likelihood does not know ({error}); fit again.") from error
     return made

@@ -13,7 +13,7 @@ from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.compiled import Compiled, compile_pointwise
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
-__all__ = ["REACH", "Likelihood", "OnPredictor", "Targets", "by_draws", "compiled", "rate"]
+__all__ = ["REACH", "Likelihood", "OnPredictor", "Targets", "by_draws", "compiled", "level", "rate"]
 
 type Targets = Literal["numbers", "counts", "two classes", "classes"]
 
@@ -124,6 +124,11 @@ def by_draws(likelihood: Likelihood, y: FloatArray, eta: FloatArray, logs: Float
     """The log density (S, n) by the compiled function, one draw after another."""
     at = compiled(likelihood)
     return np.stack([at(np.ascontiguousarray(one), y, *own)[0] for one, own in zip(eta, logs, strict=True)])
+
+
+def level(eta: FloatArray) -> FloatArray:
+    """The mean behind a logarithm; no larger than what can be squared, for a fit may know nothing of a new row."""
+    return np.asarray(np.exp(np.minimum(eta, 300.0)))
 
 
 def rate(eta: FloatArray) -> FloatArray:

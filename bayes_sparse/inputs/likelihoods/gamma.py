@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from scipy.special import gammaln
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets, rate
+from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets, level, rate
 from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
@@ -71,7 +71,7 @@ class gamma:
 
     def moments(self, eta: FloatArray, shape: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of an observation at a given predictor."""
-        mean = np.exp(eta)
+        mean = level(eta)
         return mean, mean**2 / shape
 
     def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:

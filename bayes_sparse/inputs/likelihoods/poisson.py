@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from scipy.special import ndtr
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._likelihood import OnPredictor, Targets, by_draws, rate
+from bayes_sparse.inputs.likelihoods._likelihood import OnPredictor, Targets, by_draws, level, rate
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["poisson"]
@@ -62,7 +62,7 @@ class poisson(OnPredictor):
 
     def moments(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of an observation at a given predictor."""
-        mean = np.exp(eta)
+        mean = level(eta)
         return mean, mean
 
     def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:

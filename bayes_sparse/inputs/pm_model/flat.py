@@ -29,6 +29,7 @@ from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import toposort
 
+from bayes_sparse.common.locks import building, one_at_a_time
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.compiled import Compiled
 from bayes_sparse.inputs.pm_model.graph import Var, reached, replaced, unfolded, value_of
@@ -167,6 +168,7 @@ class FlatLikelihood:
         """Make a function that runs in Python at first and in C after much work, where there is a compiler."""
         made: dict[bool, Callable[..., list[Any]]] = {}
 
+        @one_at_a_time
         def call(*values: FloatArray) -> list[FloatArray]:
             in_c = self._work > _MUCH and self._compiler
             if in_c not in made:
@@ -180,7 +182,7 @@ class FlatLikelihood:
 def _function(inputs: Sequence[Var], outputs: Sequence[Var], in_c: bool) -> Callable[..., list[Any]]:
     """Make a function in Python, or in C: numba takes a minute over the first matrix product, longer over a Hessian."""
     mode: Any = get_mode("CVM").excluding(*_BLAS) if in_c else _PYTHON  # type: ignore[no-untyped-call]
-    with _said_if_long():
+    with building, _said_if_long():
         function: Callable[..., list[Any]] = pytensor_function(
             list(inputs), list(outputs), mode=mode, on_unused_input="ignore"
         )

@@ -33,6 +33,7 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, IncSubtensor, Subtensor
 from pytensor.tensor.type import TensorType
 
+from bayes_sparse.common.locks import building, one_at_a_time
 from bayes_sparse.common.types import FloatArray
 
 __all__ = [
@@ -303,12 +304,16 @@ def small_function(inputs: Sequence[Var], outputs: Sequence[Var], rewrite: bool 
     """Make a Python function of a small graph, rewritten first on request or where an operation must be unfolded."""
     rewrite = rewrite or any(isinstance(node.op, OpFromGraph) for node in toposort(outputs))
     mode = REWRITTEN if rewrite else _PLAIN
-    compiled: Any = pytensor_function(list(inputs), list(outputs), mode=mode, on_unused_input="ignore")
-    return lambda *values: list(compiled(*values))
+    with building:
+        compiled: Any = pytensor_function(list(inputs), list(outputs), mode=mode, on_unused_input="ignore")
+    return one_at_a_time(lambda *values: list(compiled(*values)))
 
 
 def check_continuous(model: pm.Model) -> None:
-    """Refuse what no evidence method can see: discrete latent variables, and batches of rows."""
+    """Refuse what no evidence method can see: discrete latent variables, batches of rows, names of draws' own dims."""
+    for name in ("chain", "draw"):
+        if name in model.named_vars:
+            raise ValueError(f"The variable {name!r} has the name of a dim that all draws have: give it another.")
     for rv in model.free_RVs:
         if rv.dtype.startswith(("int", "uint", "bool")) and not rv.name.endswith("_unobserved"):
             raise ValueError(

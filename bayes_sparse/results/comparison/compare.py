@@ -27,6 +27,7 @@ from bayes_sparse.results.comparison.summary import (
     summary_of,
 )
 from bayes_sparse.results.diagnose import Diagnosis
+from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import stored
 
 __all__ = ["Comparison", "compare", "compare_knowing", "verdict_of"]
@@ -251,6 +252,7 @@ def _short(value: Any) -> str:
     return "" if value is pd.NA else str(value)
 
 
+@reads_a_fit
 def compare(
     trees: dict[str, xr.DataTree] | xr.DataTree,
     data: Any = None,

@@ -11,6 +11,7 @@ import xarray as xr
 from bayes_sparse.inference.claims import FALSE_FINDS
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import relevance
+from bayes_sparse.trees.damage import reads_a_fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,7 @@ BLUE, GREY, ORANGE = "#2266aa", "#888888", "#dd7722"
 _LONG = 30  # characters of a name on an axis
 
 
+@reads_a_fit
 def plot_relevance(
     tree: xr.DataTree,
     *,
@@ -128,6 +130,7 @@ def _plot_features(weights: pd.DataFrame, features: pd.DataFrame, top: int, ax: 
     return ax
 
 
+@reads_a_fit
 def plot_curve(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     """Data, predictive mean with its 95% band, and relevance vectors of a kernel fit on a single feature.
 
@@ -168,6 +171,7 @@ def plot_curve(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+@reads_a_fit
 def plot_history(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     """The objective by iteration; it never falls.
 

@@ -11,6 +11,7 @@ import xarray as xr
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.priors import Gaussian, Laplace
 from bayes_sparse.results.plots.fits import BLUE, GREY, ORANGE, axes_or_new
+from bayes_sparse.trees.damage import reads_a_fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,6 +81,7 @@ def plot_evidence_1d(
     return ax
 
 
+@reads_a_fit
 def plot_spectrum(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     """The likelihood's curvature along every direction, and which directions were kept.
 
@@ -145,6 +147,7 @@ def _grid(h: FloatArray, best: FloatArray) -> FloatArray:
 _NAMED = 8  # largest weights whose paths are labelled
 
 
+@reads_a_fit
 def plot_path(tree: xr.DataTree, *, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
     """Above, N and lambda R along the path, which a solution makes equal; below, the weights.
 
@@ -217,6 +220,7 @@ def _draw_weights(tree: xr.DataTree, evidence: Any, lam: Any, ax: Axes) -> None:
     ax.legend(frameon=False, fontsize="small", ncols=2)
 
 
+@reads_a_fit
 def plot_cv(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
     """Held-out loss along the path, with one standard error, and the penalty chosen.
 

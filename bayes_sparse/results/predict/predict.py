@@ -30,6 +30,7 @@ from bayes_sparse.results.predict.far import with_far
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
 from bayes_sparse.results.predict.own_model import predict_declared
 from bayes_sparse.results.predict.several_classes import predict_classes
+from bayes_sparse.trees.damage import check_moments, reads_a_fit
 from bayes_sparse.trees.read import StoredFit, stored, was_sampled
 from bayes_sparse.trees.spread import variance_along
 
@@ -40,6 +41,7 @@ type _Moments = Callable[..., tuple[FloatArray, FloatArray]]
 _BLOCK = 2**21  # numbers held at once while averaging
 
 
+@reads_a_fit
 def predict(
     tree: xr.DataTree,
     X: Any = None,
@@ -49,6 +51,8 @@ def predict(
     missing: Missing | None = None,
     unseen: Unseen = "refuse",
     augment: bool = False,
+    basis: Callable[..., Any] | None = None,
+    trust: bool = False,
     random_seed: int = 0,
 ) -> xr.Dataset:
     """Predict new observations.
@@ -73,6 +77,11 @@ def predict(
     augment : bool
         For a regression with an rbf basis: add one basis function on each new row, so that the sd grows away from the
         data instead of shrinking (Rasmussen & Quinonero-Candela 2005).
+    basis : callable, optional
+        The function behind the basis of a fit that was read from a file: a file names it, and a name alone is not
+        called. Not needed in the process that made the fit.
+    trust : bool
+        Import and call the function that the file names: only for files from people you trust.
     random_seed : int
         Only used for a `pm.Model` of your own whose likelihood's mean PyMC does not know.
 
@@ -85,7 +94,7 @@ def predict(
         however sure it sounds. Other bases do not vanish anywhere: what they predict far away is an extrapolation,
         whose sd grows with it.
     """
-    fit = stored(tree, "predict")
+    fit = stored(tree, "predict", basis, trust=trust)
     if fit.declared and (missing is not None or unseen != "refuse"):
         raise ValueError("A pm.Model of your own reads its data itself: leave out `missing` and `unseen`.")
     if fit.declared:
@@ -107,6 +116,8 @@ def predict_named(
     tree, how = fit.tree, {"missing": missing, "unseen": unseen}
     if X is None:
         raise ValueError(f"Nothing to predict: pass new rows with the columns {fit.columns[:6]}.")
+    if fit.evidence is not None:
+        check_moments(fit.evidence, fit.width)
     if fit.likelihood.targets == "classes":
         if offset is not None:
             raise ValueError("With several classes there is no `offset`: leave it out.")

@@ -1,6 +1,8 @@
 """NUTS of a density given as a function: moments of a known one, the order of coordinates, counts and statistics."""
 
 import importlib.util
+import os
+import signal
 from dataclasses import replace
 
 import arviz as az
@@ -152,3 +154,19 @@ def test_some_coordinates_are_correlated(block):
         (value, slope), (other, expected) = density(row), dense(row)
         assert_allclose(value, other)
         assert_allclose(slope, expected)
+
+
+@pytest.mark.parametrize("sampler", ["pymc", "nutpie"])
+def test_ctrl_c_is_a_keyboard_interrupt(sampler):
+    """Both samplers give the draws that they have, and those are too few for anything that follows."""
+    calls = 0
+
+    def stopped(x):
+        nonlocal calls
+        calls += 1
+        if calls == 2000:
+            os.kill(os.getpid(), signal.SIGINT)
+        return normal(x)
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_density(Density(stopped, MEAN, FACTOR), settings(sampler, 100_000))

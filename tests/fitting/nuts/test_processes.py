@@ -1,6 +1,8 @@
 """Chains in processes of their own: in order, heard of, and loud when they fail."""
 
 import os
+import signal
+import time
 
 import pytest
 
@@ -37,3 +39,30 @@ def test_a_failure_is_raised_here():
 def test_a_death_is_told():
     with pytest.raises(RuntimeError, match="has died, most likely for want of memory"):
         each_chain(lambda chain, tell: os._exit(9), 2, 2, lambda told: None)
+
+
+def test_ctrl_c_ends_all_processes():
+    """Where a terminal sends it to every process at once."""
+    parent, pids = os.getpid(), []
+
+    def job(chain, tell):
+        tell(os.getpid(), 0)
+        if chain == 1:
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(parent, signal.SIGINT)
+        time.sleep(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        each_chain(job, 2, 2, lambda told: pids.append([pid for pid, _ in told]))
+    time.sleep(0.3)
+    for pid in filter(None, pids[-1]):
+        assert not _runs(pid)
+
+
+def _runs(pid):
+    """Whether a child is there and has not ended; one that has is collected."""
+    try:
+        return os.waitpid(pid, os.WNOHANG) == (0, 0)
+    except ChildProcessError:
+        return False

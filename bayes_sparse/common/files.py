@@ -1,0 +1,51 @@
+"""Files written beside and renamed: whole at all times, whatever stops the writing."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["alone", "write_whole"]
+
+try:
+    import fcntl
+except ImportError:  # not on this system: who writes last has the last word
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process is here for a file of this folder, then keep others waiting."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def write_whole(path: Path, content: str | bytes | memoryview) -> None:
+    """Write a file in one piece; what was there before is there still if that fails, and a sentence says why."""
+    raw = content.encode() if isinstance(content, str) else content
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")  # of its own: another process may be at it too
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("xb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk may say so only now
+        os.replace(beside, path)
+    except OSError as error:
+        raise OSError(
+            f"The file {str(path)!r} of {len(raw):,} bytes cannot be written ({error.strerror}), and what was there "
+            "before is there still: make room, or name another place."
+        ) from error
+    finally:
+        beside.unlink(missing_ok=True)

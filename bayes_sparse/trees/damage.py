@@ -1,0 +1,94 @@
+"""What is wrong with a tree that was changed, or whose file was cut short: said in a sentence, not by a traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, cast
+
+import numpy as np
+import xarray as xr
+
+from bayes_sparse.inputs.likelihoods import from_settings
+
+__all__ = ["check_moments", "reads_a_fit", "settings_of"]
+
+_MOMENTS = ("coordinate_mean", "covariance_factor")
+_WRITTEN = {"column", *_MOMENTS, "theta", "log_evidence", "mean", "sd", "relevant", "history"}
+_TOLD = {"method", "approximation", "status"}
+_NAMED = {"likelihood": dict, "basis": dict, "columns": list, "vectors": dict}
+_CURE = "it was changed or cut short on the way, so take another copy or fit again"
+_FOREIGN = (KeyError, IndexError, AttributeError, TypeError, AssertionError, json.JSONDecodeError)
+
+
+def reads_a_fit[F: Callable[..., Any]](function: F) -> F:
+    """Refuse what is no tree, and say of a damaged one what it lacks; a function of several refuses by itself."""
+    name = function.__name__
+    one = next(iter(signature(function).parameters)) == "tree"
+
+    @wraps(function)
+    def call(tree: Any, *args: Any, **kwargs: Any) -> Any:
+        if one and not isinstance(tree, xr.DataTree):
+            raise TypeError(f"{name} takes a tree from bayes_sparse.fit, not one of type {type(tree).__name__}.")
+        try:
+            return function(tree, *args, **kwargs)
+        except _FOREIGN as error:
+            trees = tree.values() if isinstance(tree, dict) else [tree]
+            wrong = [found for own in trees if isinstance(own, xr.DataTree) and (found := _damage(own))]
+            if not wrong or str(error).endswith("."):  # a fault of ours, or a sentence of ours
+                raise
+            raise ValueError(f"{name} cannot read this tree, for {wrong[0]}; {_CURE}.") from error
+
+    return cast("F", call)
+
+
+def settings_of(tree: xr.DataTree) -> dict[str, Any]:
+    """Model, likelihood, basis and columns; empty for a tree that is not ours."""
+    try:
+        found = json.loads(tree.attrs.get("bayes_sparse", "{}"))
+    except (TypeError, json.JSONDecodeError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"This tree cannot be read, for its attribute 'bayes_sparse' is not what fit wrote; {_CURE}.")
+    return found
+
+
+def check_moments(evidence: xr.Dataset, width: int) -> None:
+    """Refuse moments that nobody can predict from: columns that the fit has not, or numbers that are none."""
+    columns = evidence["column"].to_numpy()
+    if columns.size and not (columns.dtype.kind in "iu" and columns.min() >= 0 and columns.max() < width):
+        raise ValueError(f"This tree cannot be read, for 'column' names basis functions that it has not; {_CURE}.")
+    for name in _MOMENTS:
+        if name in evidence and not np.isfinite(evidence[name].to_numpy()).all():
+            raise ValueError(f"This tree cannot be read, for {name!r} has values that are not finite; {_CURE}.")
+
+
+def _damage(tree: xr.DataTree) -> str | None:
+    """What a tree lacks that every fit writes; None for nothing."""
+    if "bayes_sparse" not in tree.attrs:
+        return "it has no attribute 'bayes_sparse'"
+    settings = settings_of(tree)
+    if settings.get("model") != "declared":
+        for name, kind in _NAMED.items():
+            if not isinstance(settings.get(name), kind):
+                return f"its settings have no {name!r}"
+    if not {"evidence", "posterior"} & set(tree.children):
+        return "it has neither a group 'evidence' nor a group 'posterior'"
+    if "evidence" not in tree.children:
+        return None
+    evidence = tree["evidence"].to_dataset()
+    nuisance = from_settings(settings["likelihood"]).nuisance if settings.get("model") != "declared" else ()
+    lost = sorted((_WRITTEN | set(nuisance)) - set(evidence.variables)) or sorted(_exchanges_lost(evidence))
+    if lost:
+        return f"its group 'evidence' has no variable {lost[0]!r}"
+    untold = sorted(_TOLD - set(evidence.attrs))
+    return f"its group 'evidence' has no attribute {untold[0]!r}" if untold else None
+
+
+def _exchanges_lost(evidence: xr.Dataset) -> set[str]:
+    """What is missing of the variables that come together."""
+    together = {"score", "chance"}, {"exchange_term", "exchange_rival", "exchange_loss"}
+    here = set(evidence.variables)
+    return {name for own in together if own & here for name in own - here}
