@@ -101,7 +101,7 @@ def _log_ways(y: FloatArray, r: Any) -> FloatArray:
     if not np.any(r > _LARGE):
         return np.asarray(plain)
     series = (r + y - 0.5) * np.log1p(y / r) + y * np.log(r) - y + _rest(r + y) - _rest(r) - gammaln(y + 1)
-    return np.where((r > _LARGE) & (y < r), series, plain)
+    return np.asarray(np.where((r > _LARGE) & (y < r), series, plain))
 
 
 def _rest(x: Any) -> Any:
