@@ -40,6 +40,10 @@ class function:
         _import(self.call)
         hand_over(self.call)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made anew in a process for a part of the work, where the user has handed the function over too."""
+        return function, (self.call, self.bias, self.standardise)
+
     def matrix(self, X: NDArray[Any], centres: FloatArray | None) -> FloatArray:
         """Call the function, checking that it gives one finite row of basis functions for each row of X."""
         return checked(_import(self.call), X, self.call)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from scipy.special import betaln, expit
+from scipy.special import betaln, expit, gammaln
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets, level, rate
@@ -17,6 +17,8 @@ from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["negative_binomial"]
+
+_LARGE = 30.0  # dispersion
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class negative_binomial:
 
     def _value(self, y: FloatArray, eta: FloatArray, log_dispersion: Any) -> FloatArray:
         dispersion = np.exp(log_dispersion)
-        ways = -np.log(y + dispersion) - betaln(y + 1, dispersion)
+        ways = _log_ways(y, dispersion)
         away = y * np.logaddexp(0, log_dispersion - eta) + dispersion * np.logaddexp(0, eta - log_dispersion)
         return np.asarray(ways - away)
 
@@ -91,3 +93,17 @@ class negative_binomial:
     def draw(self, eta: FloatArray, rng: np.random.Generator, dispersion: FloatArray) -> FloatArray:
         """New observations at predictors (S, n) and dispersions (S, 1)."""
         return rng.poisson(rng.gamma(np.broadcast_to(dispersion, eta.shape), rate(eta) / dispersion)).astype(float)
+
+
+def _log_ways(y: FloatArray, r: Any) -> FloatArray:
+    """``log Gamma(y + r) / (Gamma(r) y!)``: where r is large by Stirling's series, whose large terms are gone."""
+    plain = -np.log(y + r) - betaln(y + 1, r)
+    if not np.any(r > _LARGE):
+        return np.asarray(plain)
+    series = (r + y - 0.5) * np.log1p(y / r) + y * np.log(r) - y + _rest(r + y) - _rest(r) - gammaln(y + 1)
+    return np.asarray(np.where((r > _LARGE) & (y < r), series, plain))
+
+
+def _rest(x: Any) -> Any:
+    """What Stirling's formula lacks of log Gamma(x), below 1e-16 where x is large."""
+    return (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * x**2)) / x**2) / x**2) / x
