@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
@@ -45,6 +46,7 @@ __all__ = [
     "vector_of",
 ]
 
+_log = logging.getLogger("bayes_sparse")
 _SHOWN = 4  # how many names an error lists before it says "and 12 more"
 
 
@@ -171,6 +173,8 @@ def rows_complete(raw: Raw, beside: Sequence[FloatArray]) -> IntArray:
         lost = lost | np.isnan(values)
     if lost.all():
         raise ValueError("Every row has a missing value, so that missing='drop' leaves none: fill them in.")
+    if lost.any():
+        _log.info("%d of %d rows have missing values, and are left out.", int(lost.sum()), len(lost))
     return np.flatnonzero(~lost)
 
 

@@ -137,7 +137,9 @@ def test_an_exposure_is_an_offset_on_the_log_scale():
     np.testing.assert_allclose(tree["evidence"]["mean"][2], 0.7, atol=4 * tree["evidence"]["sd"][2].item())
     np.testing.assert_allclose(tree["evidence"]["bias"], 0.4, atol=4 * tree["evidence"]["bias_sd"].item())
     once = bs.predict(tree, X[:5], offset=np.log(exposure[:5]))
-    unit = bs.predict(tree, X[:5])
+    with pytest.warns(bs.FitWarning, match="The fit had an offset, and these rows have none"):
+        unit = bs.predict(tree, X[:5])
+    np.testing.assert_array_equal(bs.predict(tree, X[:5], offset=0)["mean"], unit["mean"])
     np.testing.assert_allclose(once["mean"], exposure[:5] * unit["mean"], rtol=1e-10)
 
 
