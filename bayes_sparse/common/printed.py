@@ -11,7 +11,7 @@ from math import floor, isfinite, isnan, log10, nan
 from shutil import get_terminal_size
 from textwrap import fill, wrap
 
-__all__ = ["Grid", "as_html", "as_text", "duration", "estimate", "figure"]
+__all__ = ["Grid", "Shown", "as_html", "as_text", "duration", "estimate", "figure"]
 
 type Part = str | Grid
 
@@ -40,6 +40,21 @@ class Grid:
         """Of each column, whether it has numbers, which stand to the right; never so without headings."""
         columns = zip(*self.rows, strict=True)
         return [bool(i and self.head) and all(map(_NUMBER.match, cells)) for i, cells in enumerate(columns)]
+
+
+class Shown:
+    """What is printed part by part, in a terminal and in a notebook; a dataclass of it is made with ``repr=False``."""
+
+    def __str__(self) -> str:
+        return as_text(self._parts())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self._parts())
+
+    def _parts(self) -> list[Grid | str]:
+        raise NotImplementedError
 
 
 def as_text(parts: Iterable[Part]) -> str:
@@ -112,8 +127,10 @@ def _table(grid: Grid) -> str:
         f"{''.join(_cell('td', cell, side) for cell, side in zip(row[1:], aligned[1:], strict=True))}</tr>"
         for row in grid.rows
     )
-    return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
+    head = f"<thead><tr>{head}</tr></thead>" if head else ""
+    return f'<table style="margin:0.5em 0">{head}<tbody>{body}</tbody></table>'
 
 
 def _cell(name: str, text: str, side: str, scope: str = "") -> str:
-    return f'<{name}{f' scope="{scope}"' if scope else ""} style="text-align:{side}">{escape(text)}</{name}>'
+    scope = f' scope="{scope}"' if scope else ""
+    return f'<{name}{scope} style="text-align:{side}; padding:0.1em 0.8em 0.1em 0">{escape(text)}</{name}>'

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayes_sparse.common.printed import Grid, as_html, as_text, estimate, figure
+from bayes_sparse.common.printed import Grid, Shown, estimate, figure
 from bayes_sparse.common.progress import FitProgress, quiet
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.fitting.choices import checked_hyper, choose, choose_model
@@ -159,7 +159,7 @@ _OF_FIT = frozenset(signature(fit).parameters) - {"settings"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sensitivity:
+class Sensitivity(Shown):
     """The same fit under several hyper-priors, beside the first of them that could be fitted.
 
     Attributes
@@ -191,14 +191,6 @@ class Sensitivity:
     def verdict(self) -> str:
         """All sentences."""
         return " ".join(self.sentences)
-
-    def __str__(self) -> str:
-        return as_text(self._parts())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return as_html(self._parts())
 
     def _parts(self) -> list[Grid | str]:
         shown = self.summary.drop(columns="log_evidence_kind").dropna(axis=1, how="all")

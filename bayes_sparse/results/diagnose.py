@@ -8,7 +8,7 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
-from bayes_sparse.common.printed import Grid, as_html, as_text
+from bayes_sparse.common.printed import Grid, Shown
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.results.importance import Importance, importance, log_densities, side_of
@@ -26,7 +26,7 @@ _EVEN = 0.9  # of the draws: where they are worth more than that once re-weighte
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnosis:
+class Diagnosis(Shown):
     """How near an approximation is to the posterior it stands for.
 
     Attributes
@@ -72,14 +72,6 @@ class Diagnosis:
     likelihood: str = ""
     wrong: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        return as_text(self._parts())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return as_html(self._parts())
-
     def _parts(self) -> list[Grid | str]:
         own = "" if np.isnan(self.log_evidence) else f", {self.log_evidence:.3f} by the approximation itself"
         sampled = f"{self.log_evidence_importance:.3f} +- {self.log_evidence_se:.3f} by importance sampling"
@@ -93,7 +85,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, repr=False)
-class SamplingDiagnosis:
+class SamplingDiagnosis(Shown):
     """Whether the chains of a sampled posterior agree and are long enough.
 
     Attributes
@@ -127,14 +119,6 @@ class SamplingDiagnosis:
     verdict: str
     likelihood: str = ""
     wrong: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return as_text(self._parts())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return as_html(self._parts())
 
     def _parts(self) -> list[Grid | str]:
         rows = [

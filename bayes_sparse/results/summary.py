@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayes_sparse.common.printed import Grid, as_html, as_text, duration, estimate, figure
+from bayes_sparse.common.printed import Grid, Shown, duration, estimate, figure
 from bayes_sparse.results.diagnose import Diagnosis, SamplingDiagnosis, diagnose
 from bayes_sparse.results.importance import side_of
 from bayes_sparse.results.log_evidence import log_evidence
@@ -24,7 +24,7 @@ _LISTED, _FEWEST, _NAMED = 10, 3, 5  # terms of the table, at least where nothin
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Summary:
+class Summary(Shown):
     """What there is to know about a fit, on one screen.
 
     Attributes
@@ -47,14 +47,6 @@ class Summary:
     facts: tuple[tuple[str, str], ...]
     terms: pd.DataFrame
     next_steps: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return as_text(self._parts())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return as_html(self._parts())
 
     def _parts(self) -> list[Grid | str]:
         return [self.sentence, Grid(self.facts), _grid(self.terms), "\n".join(self.next_steps)]

@@ -10,7 +10,7 @@ import pandas as pd
 import pymc as pm
 import xarray as xr
 
-from bayes_sparse.common.printed import Grid, as_html, as_text, estimate, figure
+from bayes_sparse.common.printed import Grid, Shown, estimate, figure
 from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.results.comparison.held_out import held_out_rows
@@ -161,7 +161,7 @@ _SHOWN = {  # of the summary, in print
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Shown):
     """Several fits of the same data beside one of them, the reference.
 
     Attributes
@@ -210,14 +210,6 @@ class Comparison:
     def verdict(self) -> str:
         """All sentences."""
         return " ".join(self.sentences)
-
-    def __str__(self) -> str:
-        return as_text(self._parts())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return as_html(self._parts())
 
     def _parts(self) -> list[Grid | str]:
         """A column a tree, which leaves room for words."""
