@@ -24,7 +24,7 @@ from bayes_sparse.inputs.pm_model.roles import Asked
 from bayes_sparse.trees.centring import recentred
 from bayes_sparse.trees.read import stored
 
-__all__ = ["Importance", "coordinate_draws", "importance", "log_densities", "side_of"]
+__all__ = ["Importance", "check_enough", "coordinate_draws", "importance", "log_densities", "side_of"]
 
 _FEWEST = 25  # draws: a Pareto distribution is fitted to the largest fifth of so few, and needs five values
 _ROUNDING = 1e-10  # log weights that differ by less than this, relative to the log densities, are the same
@@ -60,6 +60,12 @@ class Importance:
     log_mean_se: float
 
 
+def check_enough(draws: int) -> None:
+    """Refuse so few draws that nothing can be said of the largest weights."""
+    if draws < _FEWEST:
+        raise ValueError(f"This check takes at least {_FEWEST} draws, and there are {draws}: fit with more.")
+
+
 def side_of(k_hat: float, threshold: float) -> str:
     """On which side of the threshold k-hat is, in a word."""
     return "below" if k_hat <= threshold else "above"
@@ -75,8 +81,7 @@ def importance(log_p: FloatArray, log_q: FloatArray) -> Importance:
     """
     log_p, log_q = np.ravel(log_p).astype(float), np.ravel(log_q).astype(float)
     S, raw = len(log_p), log_p - log_q
-    if S < _FEWEST:
-        raise ValueError(f"k-hat needs at least {_FEWEST} draws, and there are {S}: fit with more.")
+    check_enough(S)
     if np.isnan(raw).any() or not np.isfinite(raw.max()):
         raise ValueError("The log target is not a number at some of the draws, or zero at all of them.")
     log_mean = float(logsumexp(raw) - np.log(S))

@@ -6,7 +6,7 @@ from typing import Any
 
 import xarray as xr
 
-from bayes_sparse.results.importance import log_densities
+from bayes_sparse.results.importance import check_enough, log_densities
 from bayes_sparse.trees.read import rung_of, stored, was_sampled
 
 __all__ = ["loo"]
@@ -43,6 +43,7 @@ def loo(tree: xr.DataTree, pointwise: bool = False) -> Any:
         raise ValueError(
             "This tree has no pointwise log-likelihood, which was too large to be stored: fit with fewer draws."
         )
+    check_enough(tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"])
     if rung_of(tree) == "full":
         return az.loo(tree, pointwise=pointwise)
     from bayes_sparse.results.elpd import SelectedLOO

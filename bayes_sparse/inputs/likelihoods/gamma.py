@@ -47,7 +47,7 @@ class gamma:
     def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """Shape by the method of moments, within reason."""
         mean, sd = float(np.average(y, weights=weights)), weighted_sd(y, weights)
-        return np.array([np.clip((mean / max(sd, 1e-300)) ** 2, 0.1, 1e4)])
+        return np.array([max(min(mean / max(sd, 1e-300), 100.0) ** 2, 0.1)])
 
     def bounds(self, log_start: FloatArray) -> FloatArray:
         """Box of the log shape: noise of less than a ten-thousandth of the mean is none, beyond it rounding speaks."""
