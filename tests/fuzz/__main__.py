@@ -1,4 +1,4 @@
-"""Run cases one after another, going on where the same code was stopped; ``--case 123`` runs one again, and shows it."""
+"""Run cases one after another, going on where the same code was stopped; ``--case 123`` runs one and shows it."""
 
 import argparse
 import json
