@@ -2,6 +2,8 @@
 
 import os
 import re
+import resource
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -65,6 +67,17 @@ def refused(call, *mentions, kind=ValueError):
         call()
     assert_one_sentence(str(error.value), *mentions)
     return str(error.value)
+
+
+@contextmanager
+def no_room():
+    """A process that may write no file of more than 4 kB: the error comes late, as that of a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def target(name, eta, rng, noise=1.0):

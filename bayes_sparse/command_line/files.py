@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from bayes_sparse.common.files import as_netcdf
 
 if TYPE_CHECKING:  # both are slow to import
     import pandas as pd
@@ -42,6 +45,7 @@ _SUFFIXES = {
 }
 _PACKED = {".gz", ".bz2", ".xz", ".zip", ".zst"}  # pandas unpacks and packs them by itself
 _BINARY = ("parquet", "netcdf")
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def format_of(name: str, known: Sequence[str] = FORMATS, *, piped: str = "csv") -> str:
@@ -146,9 +150,9 @@ def read_trees(names: Sequence[str], called: str | None) -> dict[str, xr.DataTre
     return {label.strip(): read_tree(name) for label, name in zip(labels, names, strict=True)}
 
 
-def write_tree(tree: xr.DataTree, place: Path) -> None:
-    """A fit as NetCDF."""
-    tree.to_netcdf(place, engine="h5netcdf")
+def write_tree(tree: xr.DataTree | xr.Dataset, place: Path) -> None:
+    """As NetCDF."""
+    place.write_bytes(as_netcdf(tree))
 
 
 def write_table(table: pd.DataFrame | xr.Dataset, out: str, form: str) -> None:
@@ -158,7 +162,7 @@ def write_table(table: pd.DataFrame | xr.Dataset, out: str, form: str) -> None:
     if form == "netcdf":
         whole = table if isinstance(table, xr.Dataset) else table.to_xarray()
         with whole_file(out) as place:
-            whole.to_netcdf(place, engine="h5netcdf")
+            write_tree(whole, place)
         return
     frame = _as_frame(table) if isinstance(table, xr.Dataset) else table
     with whole_file(out, binary=form in _BINARY) as place:
@@ -217,6 +221,14 @@ def whole_file(out: str, *, binary: bool = True) -> Iterator[Path]:
         part.touch()
         yield part
         part.replace(place)
+    except OSError as error:
+        reason = error if error.errno else error.__cause__  # of a sentence about the part
+        if isinstance(reason, OSError) and reason.errno in _NO_ROOM:
+            raise OSError(
+                f"{out!r} cannot be written ({os.strerror(reason.errno)}), and what was there before is there still: "
+                "make room, or name another place."
+            ) from error
+        raise
     finally:
         part.unlink(missing_ok=True)
 

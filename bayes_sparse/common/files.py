@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-__all__ = ["alone", "write_whole"]
+__all__ = ["alone", "as_netcdf", "write_whole"]
 
 try:
     import fcntl
@@ -31,7 +32,12 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def write_whole(path: Path, content: str | bytes | memoryview) -> None:
+def as_netcdf(tree: Any) -> bytes:
+    """A file made in memory: HDF5 itself does not survive a full disk, and locks its file against other processes."""
+    return bytes(tree.to_netcdf(None, engine="h5netcdf"))  # a copy, for a view would keep xarray's buffer from closing
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file in one piece; what was there before is there still if that fails, and a sentence says why."""
     raw = content.encode() if isinstance(content, str) else content
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")  # of its own: another process may be at it too

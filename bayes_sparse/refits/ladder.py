@@ -20,7 +20,7 @@ from typing import Any
 import pymc as pm
 import xarray as xr
 
-from bayes_sparse.common.files import alone, write_whole
+from bayes_sparse.common.files import alone, as_netcdf, write_whole
 from bayes_sparse.common.types import Hyper
 from bayes_sparse.fitting.choices import checked_hyper, choose_method, choose_model
 from bayes_sparse.fitting.families import rules_of
@@ -189,6 +189,4 @@ def _tree(done: dict[str, xr.DataTree], what: dict[str, Any]) -> xr.DataTree:
 
 def _save(done: dict[str, xr.DataTree], what: dict[str, Any], store: Path) -> None:
     """Save what is there; the file is whole at all times."""
-    # Made in memory: HDF5 itself does not survive a full disk, and locks its file against other processes.
-    made: Any = _tree(done, what).to_netcdf(None, engine="h5netcdf")
-    write_whole(store, made)
+    write_whole(store, as_netcdf(_tree(done, what)))

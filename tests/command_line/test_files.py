@@ -5,8 +5,8 @@ import os
 import pandas as pd
 import pytest
 
-from bayes_sparse.command_line.files import format_of, read_table, read_tree, whole_file
-from tests.support import refused
+from bayes_sparse.command_line.files import format_of, read_table, read_tree, whole_file, write_table
+from tests.support import no_room, refused
 
 pytestmark = pytest.mark.quick
 
@@ -23,6 +23,17 @@ def test_a_run_that_fails_leaves_what_was_there_before(tmp_path, error):
     place.write_text("whole")
     with pytest.raises(error):
         interrupted(place, error)
+    assert place.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [place]
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "text", "netcdf", "parquet"])
+def test_without_room_what_was_there_before_is_there(tmp_path, form):
+    place, table = tmp_path / f"table.{form}", pd.DataFrame({"a": range(9999)}, dtype=float).rename_axis("obs")
+    place.write_text("whole")
+    with no_room():
+        said = refused(lambda: write_table(table, str(place), form), "before is there still", kind=OSError)
+    assert said.startswith(f"{str(place)!r} cannot be written (")
     assert place.read_text() == "whole"
     assert list(tmp_path.iterdir()) == [place]
 

@@ -1,23 +1,13 @@
 """A file is whole at all times: the old one or the new one, whatever stops the writing."""
 
-import resource
 import threading
 
 import pytest
 
 from bayes_sparse.common.files import write_whole
-from tests.support import assert_one_sentence
+from tests.support import assert_one_sentence, no_room, refused
 
 OLD, NEW = b"before" * 10, b"after" * 10_000
-
-
-@pytest.fixture
-def no_room():
-    """A process that may write no file of more than 4 kB: the error comes late, as that of a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_folders_are_made_and_words_are_written(tmp_path):
@@ -26,13 +16,11 @@ def test_folders_are_made_and_words_are_written(tmp_path):
     assert len(list((tmp_path / "deep").iterdir())) == 1
 
 
-@pytest.mark.usefixtures("no_room")
 def test_without_room_what_was_there_is_there(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(OLD)
-    with pytest.raises(OSError, match="before is there still") as error:
-        write_whole(path, NEW)
-    assert_one_sentence(str(error.value), "50,000 bytes", "file")
+    with no_room():
+        refused(lambda: write_whole(path, NEW), "50,000 bytes", "file", "before is there still", kind=OSError)
     assert path.read_bytes() == OLD
     assert list(tmp_path.iterdir()) == [path]
 
