@@ -7,16 +7,25 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from studies.cells import Crew
 
 _NEEDED = {
     "bambi": "bambi",
     "contourpy": "contourpy",
+    "distributed": "distributed",
+    "joblib": "joblib",
     "pooch": "pooch",
     "sklearn": "scikit-learn",
     "threadpoolctl": "threadpoolctl",
 }
 _PROBLEMS = ((8, 9), (3, 6, 8, 9))  # the paper's
 _EACH = 500  # digits of a class
+_STUDIES = ("digits", "calibration", "honesty", "kropotov2007", "own_models", "wide")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -31,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "calibration": _calibration,
         "honesty": _honesty,
         "digits": _digits,
+        "kropotov2007": _kropotov2007,
         "own_models": _own_models,
         "wide": _wide,
     }
@@ -73,6 +83,38 @@ def _digits(given: argparse.Namespace, output: Path) -> None:
             sys.stdout.write(f"{path}\n")
 
 
+def _kropotov2007(given: argparse.Namespace, output: Path) -> None:
+    from studies import kropotov2007 as study
+    from studies.kropotov2007_page import page, picture
+
+    asked = {
+        "sets": given.sets,
+        "methods": given.methods,
+        "widths": given.widths,
+        "repeats": given.repeats,
+        "squared": not given.unsquared,
+    }
+    plan = study.cells_of(**{name: value for name, value in asked.items() if value is not None})
+    table = study.run(plan, output, _crew(given), retry=given.retry)
+    _written(table, page(table), output, given.study)
+    picture(table, output / "kropotov2007.png")
+
+
+def _crew(given: argparse.Namespace) -> Crew:
+    from studies.cells import Crew
+
+    return Crew(given.workers, given.scheduler)
+
+
+def _written(table: DataFrame, text: str, output: Path, name: str) -> None:
+    """The tidy table and the page."""
+    from studies.results import write_whole
+
+    write_whole(output / f"{name}.csv", table.to_csv(index=False))
+    write_whole(output / f"{name}.md", text)
+    sys.stdout.write(text)
+
+
 def _own_models(given: argparse.Namespace, output: Path) -> None:
     from studies.own_models import own_models, table
     from studies.results import write_whole
@@ -89,14 +131,14 @@ def _wide(given: argparse.Namespace, output: Path) -> None:
     from studies.wide import table, wide
 
     with threadpool_limits(1):  # times are compared
-        text = table(wide(given.repeats))
+        text = table(wide(given.repeats or 1))
     write_whole(output / "wide.md", text)
     sys.stdout.write(text)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m studies", description=__doc__)
-    parser.add_argument("study", choices=["digits", "calibration", "honesty", "own_models", "wide"], help="which study")
+    parser.add_argument("study", choices=_STUDIES, help="which study")
     parser.add_argument("--classes", type=int, nargs="+", help="digits to tell apart (default: 8 9, then 3 6 8 9)")
     parser.add_argument("--digits", type=int, help=f"how many in all (default: {_EACH} of each class)")
     parser.add_argument("--skip", type=int, default=0, help="how many of each class to pass over (default: none)")
@@ -104,7 +146,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--without-pixels", action="store_true", help="shape features alone: most of the time is saved")
     parser.add_argument("--workers", type=int, default=1, help="processes that compute (default: 1)")
     parser.add_argument("--data-sets", type=int, help="how many are simulated (calibration: 200; honesty: 100 a kind)")
-    parser.add_argument("--repeats", type=int, default=1, help="splits into folds (wide; default: 1)")
+    parser.add_argument("--repeats", type=int, help="splits into folds (default: wide 1, the papers' tables 5)")
+    parser.add_argument("--sets", nargs="+", help="data sets of a paper's tables (default: all)")
+    parser.add_argument("--methods", nargs="+", help="methods of a paper's tables (default: all)")
+    parser.add_argument(
+        "--widths", type=float, nargs="+", help="kernel widths (kropotov2007; default: the paper's ten)"
+    )
+    parser.add_argument("--unsquared", action="store_true", help="the kernel as it is printed (kropotov2007)")
+    parser.add_argument("--retry", action="store_true", help="make fits of a paper's tables again that failed before")
+    parser.add_argument("--scheduler", help="dask.distributed computes a paper's tables, at this address")
     parser.add_argument("--output", type=Path, help="folder of results and pictures (default: digits_study ...)")
     return parser
 

@@ -30,7 +30,7 @@ from bayes_sparse.refits.ladder import ladder
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.results.relevance import unpruned
 from bayes_sparse.trees.read import RUNGS
-from studies.stored import Answer, Task, Workers, answers
+from studies.cells import Array, Cell, Crew, arrays, progress
 
 __all__ = ["CASES", "FITS", "Settings", "Simulated", "calibrate", "data_set_bar", "judged", "quantities", "simulated"]
 
@@ -156,7 +156,7 @@ def _drawn_scales(settings: Settings, rng: np.random.Generator) -> tuple[list[fl
     return scales, alpha + (0.0 if settings.slab is None else settings.slab**-2.0)
 
 
-def judged(settings: Settings, number: int, version: int = VERSION) -> Answer:
+def judged(settings: Settings, number: int, version: int = VERSION) -> Array:
     """One data set, all fits: what is found of each quantity, then the scores.
 
     Returns
@@ -204,10 +204,9 @@ def calibrate(
         ``rank``, ``below`` and ``spread`` (data_set, fit, quantity), see `judged`; ``score`` and ``promised``
         (data_set, fit).
     """
-    tasks = [Task(judged, (settings, number, VERSION)) for number in range(data_sets)]
-    with data_set_bar(progressbar) as bar, Workers(workers) as who:
-        task = bar.add_task("Simulated data sets", total=data_sets)
-        found = np.stack(answers(tasks, directory, who, lambda done, _: bar.update(task, completed=done)))
+    cells = [Cell(judged, (settings, number, VERSION)) for number in range(data_sets)]
+    with progress("Simulated data sets", progressbar) as report:
+        found = np.stack(arrays(cells, directory, Crew(workers), report))
     ranked, scores = ("data_set", "fit", "quantity"), ("data_set", "fit")
     return xr.Dataset(
         {

@@ -18,7 +18,7 @@ from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs.basis import linear
 from bayes_sparse.models import ARDGaussian
 from studies.calibration import VERSION, Settings, simulated
-from studies.stored import Answer, Task, Workers, answers
+from studies.cells import Array, Cell, Crew, arrays
 
 __all__ = ["ROWS", "WAYS", "counted", "counting"]
 
@@ -32,7 +32,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-def counted(rows: int, way: str, number: int, version: int = VERSION) -> Answer:
+def counted(rows: int, way: str, number: int, version: int = VERSION) -> Array:
     """One data set: how many sds each true weight is from its estimate; infinitely many where it was pruned."""
     data = simulated(Settings(columns=3, slab=None, rows=rows), number)
     model, basis = ARDGaussian(bias_sd=1.0), linear(standardise=False)
@@ -49,14 +49,13 @@ def counted(rows: int, way: str, number: int, version: int = VERSION) -> Answer:
 def counting(data_sets: int, directory: Path, *, workers: int = 1) -> pd.DataFrame:
     """Shares of the weights inside their intervals: a row a way of fitting, columns by rows, level and what counts."""
     table: dict[str, dict[str, float]] = {}
-    with Workers(workers) as who:
-        for way in WAYS:
-            table[way] = {}
-            for rows in ROWS:
-                tasks = [Task(counted, (rows, way, number, VERSION)) for number in range(data_sets)]
-                z = np.stack(answers(tasks, directory, who, lambda *_: None))
-                for level in (0.9, 0.95):
-                    table[way][f"{rows} rows, {level:.0%}"] = float(np.mean(z < norm.ppf((1 + level) / 2)))
-                kept = z[np.isfinite(z)]
-                table[way][f"{rows} rows, 95%, kept alone"] = float(np.mean(kept < norm.ppf(0.975)))
+    for way in WAYS:
+        table[way] = {}
+        for rows in ROWS:
+            cells = [Cell(counted, (rows, way, number, VERSION)) for number in range(data_sets)]
+            z = np.stack(arrays(cells, directory, Crew(workers)))
+            for level in (0.9, 0.95):
+                table[way][f"{rows} rows, {level:.0%}"] = float(np.mean(z < norm.ppf((1 + level) / 2)))
+            kept = z[np.isfinite(z)]
+            table[way][f"{rows} rows, 95%, kept alone"] = float(np.mean(kept < norm.ppf(0.975)))
     return pd.DataFrame.from_dict(table, orient="index")

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from bayes_sparse.common.checks import count
 from bayes_sparse.common.progress import FitProgress
 from studies.anchors import centre, shape_distances, spread
+from studies.cells import Array, Cell, Crew, arrays
 from studies.contours import FloatArray
 from studies.matching import describe, differences
-from studies.settings import ShapeSettings
-from studies.stored import Answer, Task, Workers, answers
+from studies.settings import VERSION, ShapeSettings
 
 __all__ = ["Anchor", "ShapeFeatures", "against", "shape_features"]
 
@@ -106,9 +106,9 @@ def shape_features(
     settings = ShapeSettings() if settings is None else settings
     sample = count("candidates", candidates, 1), count("others", others, 1)
     place = Path(pooch.os_cache("bayes_sparse")) / "shapes" if directory is None else Path(directory)
-    hands = Workers(count("workers", workers, 1))
-    with FitProgress("Shape features", progressbar) as progress, hands:
-        work = _Work(place, hands, settings, progress)
+    crew = Crew(count("workers", workers, 1))
+    with FitProgress("Shape features", progressbar) as progress:
+        work = _Work(place, crew, settings, progress)
         rows = _centres(pictures, list(members.values()), sample, work)
         values = _values(pictures, rows, work)
     points = [describe(pictures[row], settings).points for row in rows]
@@ -121,15 +121,15 @@ class _Work:
     """How and where to compute."""
 
     directory: Path
-    workers: Workers
+    crew: Crew
     settings: ShapeSettings
     progress: FitProgress
 
-    def done(self, title: str, tasks: list[Task]) -> list[Answer]:
-        def report(done: int, total: int) -> None:
+    def done(self, title: str, cells: list[Cell]) -> list[Array]:
+        def report(done: int, total: int, _: int) -> None:
             self.progress.say(f"{title}: {done} of {total}")
 
-        return answers(tasks, self.directory, self.workers, report)
+        return arrays(cells, self.directory, self.crew, report)
 
 
 def _checked(images: ArrayLike, labels: ArrayLike, train_rows: ArrayLike) -> tuple[FloatArray, dict[Any, Rows]]:
@@ -162,16 +162,16 @@ def _training(train_rows: ArrayLike, n: int) -> Rows:
 def _centres(pictures: FloatArray, members: list[Rows], sample: tuple[int, int], work: _Work) -> list[int]:
     """Row of the anchor of each class."""
     drawn = [(spread(rows, sample[0]), spread(rows, sample[1])) for rows in members]
-    tasks = [Task(shape_distances, (pictures[some], pictures[rest], work.settings)) for some, rest in drawn]
-    found = [np.asarray(array, dtype=np.float64) for array in work.done("Anchors, class", tasks)]
+    cells = [Cell(shape_distances, (pictures[some], pictures[rest], work.settings), VERSION) for some, rest in drawn]
+    found = [np.asarray(array, dtype=np.float64) for array in work.done("Anchors, class", cells)]
     return [int(some[centre(distances)]) for (some, _), distances in zip(drawn, found, strict=True)]
 
 
 def _values(pictures: FloatArray, rows: list[int], work: _Work) -> FloatArray:
     """Features of all images against the anchors in some rows."""
     blocks = [pictures[start : start + _BLOCK] for start in range(0, len(pictures), _BLOCK)]
-    tasks = [Task(against, (pictures[row], block, work.settings)) for row in rows for block in blocks]
-    parts = np.concatenate(work.done("Shape features, block", tasks))
+    cells = [Cell(against, (pictures[row], block, work.settings), VERSION) for row in rows for block in blocks]
+    parts = np.concatenate(work.done("Shape features, block", cells))
     by_class = parts.reshape(len(rows), len(pictures), work.settings.points, 2)
     return np.ascontiguousarray(by_class.swapaxes(0, 1), dtype=np.float64)
 

@@ -23,10 +23,9 @@ from bayes_sparse.problem.quadrature import average
 from bayes_sparse.results.predict.new_rows import columns_at
 from bayes_sparse.results.predict.predict import predict
 from bayes_sparse.trees.read import stored
-from studies.calibration import data_set_bar
+from studies.cells import Array, Cell, Crew, arrays, progress
 from studies.regimes import REGIMES, Sample, sample
 from studies.results import write_whole
-from studies.stored import Answer, Task, Workers, answers
 
 __all__ = ["MEASURES", "honesty", "judged", "judged_rows", "summary", "write_honesty"]
 
@@ -41,7 +40,7 @@ _TAIL = 0.025
 MEASURES = ("covered", "kept", "found", "true", "inside", "score", "promised", "oracle", "status", "seconds")
 
 
-def judged(regime: str, number: int, version: int = VERSION, random_seed: int = 1) -> Answer:
+def judged(regime: str, number: int, version: int = VERSION, random_seed: int = 1) -> Array:
     """One data set: its `MEASURES`."""
     data = sample(REGIMES[regime], [random_seed, list(REGIMES).index(regime), number])
     with quiet():
@@ -113,10 +112,9 @@ def honesty(data_sets: int, directory: Path, *, workers: int = 1, progressbar: b
     xarray.Dataset
         `MEASURES` by regime and data set.
     """
-    tasks = [Task(judged, (regime, number, VERSION)) for regime in REGIMES for number in range(data_sets)]
-    with data_set_bar(progressbar) as bar, Workers(workers) as who:
-        task = bar.add_task("Simulated data sets", total=len(tasks))
-        found = np.stack(answers(tasks, directory, who, lambda done, _: bar.update(task, completed=done)))
+    cells = [Cell(judged, (regime, number, VERSION)) for regime in REGIMES for number in range(data_sets)]
+    with progress("Simulated data sets", progressbar) as report:
+        found = np.stack(arrays(cells, directory, Crew(workers), report))
     found = found.reshape(len(REGIMES), data_sets, len(MEASURES))
     variables = {name: (("regime", "data_set"), found[..., i]) for i, name in enumerate(MEASURES)}
     return xr.Dataset(variables, coords={"regime": list(REGIMES)})

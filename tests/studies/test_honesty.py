@@ -137,5 +137,5 @@ def test_a_run_goes_on_where_it_was(few, tmp_path, monkeypatch):
     assert (tmp_path / "summary.md").read_text() == text
     assert text.count("\n") == 4 + len(FEW)
     assert "converged 2" in text
-    with pytest.raises(AssertionError, match="computed again"):
+    with pytest.raises(RuntimeError, match="3 of 9 parts failed, the first by AssertionError: computed again"):
         honesty(3, tmp_path / "sets", progressbar=False)
