@@ -68,8 +68,8 @@ class Encoding:
         """The column handed in (of a formula: the term) behind each column of numbers, in the order of these."""
         if self.formula is not None:
             return dict(zip(self.formula["columns"], self.formula["terms"], strict=True))
-        out = {}
-        for name in self.given:
+        out = {} if self.levels else dict(zip(self.given, self.given, strict=True))
+        for name in self.given if self.levels else ():
             out.update(dict.fromkeys(self.indicators(name), name) if name in self.levels else {name: name})
         return out | {_indicator(name, MISSING): name for name in self.marked}
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from bayes_sparse.common.checks import positive
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs.encoding import Encoding
 from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, compiled
@@ -246,6 +246,13 @@ def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
     design = make_design(data.Phi, data.shift, data.scale, extra)
     log_start = np.log(data.likelihood.start(data.unexplained, data.weights))
     pointwise = LikelihoodAtData(data.likelihood, data.y)
+
+    def some_rows(rows: IntArray) -> Problem:
+        own = None if extra is None else extra[rows]
+        weights = None if data.weights is None else data.weights[rows]
+        part = replace(data, Phi=data.Phi[rows], y=data.y[rows], offset=data.offset[rows], weights=weights)
+        return _problem(part, own, sd)
+
     return Problem(
         design=design,
         y=data.y,
@@ -261,6 +268,7 @@ def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
         normal=data.likelihood.normal,
         unit=data.unit,
         trials=float(getattr(data.likelihood, "trials", 1)),
+        some_rows=some_rows,
     )
 
 

@@ -276,7 +276,8 @@ def _expand(table: Table, basis: Basis, weights: FloatArray | None, keep: list[s
         return _kernels(table, basis, weights)
     Phi: Any = basis.matrix(X, None)
     names = basis.names(table.columns, list(table.rows)) or [f"f{j}" for j in range(Phi.shape[1])]
-    check_size(Phi, names, "basis function", squared=basis.standardise)
+    if Phi is not X:
+        check_size(Phi, names, "basis function", squared=basis.standardise)
     mean, sd = (column_moments if isinstance(Phi, np.ndarray) else sparse_moments)(Phi, weights)
     if basis.bias and basis.takes_sparse:  # the basis functions are the columns
         table, inside = _beside_a_bias(table, sd, keep)
@@ -398,6 +399,8 @@ def _wanted(keep: Any) -> list[str]:
 
 def _kept(wanted: list[str], names: list[str], how: Encoding) -> NDArray[np.bool_]:
     """Basis functions that are never pruned; the name of a category means all of its levels."""
+    if not wanted:
+        return np.zeros(len(names), dtype=bool)
     owners = {how.owner(name) for name in names}
     unknown = [k for k in wanted if k not in names and k not in owners]
     if unknown:

@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 _log = logging.getLogger("bayes_sparse")
+_BLOCK = 2**16  # numbers looked at together: half a megabyte
 _SHOWN = 4  # how many names an error lists before it says "and 12 more"
 
 
@@ -363,10 +364,16 @@ def check_size(values: Features, names: Sequence[str], what: str, *, squared: bo
 
 def _largest(values: Any) -> FloatArray:
     """Largest size of each column, without a temporary of the size of all; NaN where there is one."""
-    high, low = values.max(axis=0), values.min(axis=0)
-    if issparse(values):
-        high, low = high.toarray(), low.toarray()
-    return np.maximum(np.abs(np.ravel(high).astype(float)), np.abs(np.ravel(low).astype(float)))
+    if not isinstance(values, np.ndarray):
+        ends = (np.ravel(end.toarray()) for end in (values.max(axis=0), values.min(axis=0)))
+        return np.asarray(np.max([np.abs(end) for end in ends], axis=0))
+    out = np.zeros(values.shape[1])
+    step = max(64, _BLOCK // max(values.shape[1], 1))
+    for start in range(0, len(values), step):
+        block = values[start : start + step]
+        for extreme in (block.max(axis=0), block.min(axis=0)):
+            np.maximum(out, np.abs(extreme.astype(float)), out=out)
+    return out
 
 
 def check_constant(constant: list[str]) -> None:

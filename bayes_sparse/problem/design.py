@@ -1,14 +1,18 @@
-"""The columns of the linear predictor, standardised on the fly so that X is never copied.
+"""The columns of the linear predictor, standardised inside the products so that X is never copied.
 
 A design has ``M`` basis functions ``phi_j = (x_j - shift_j) / scale_j`` taken from the user's own array, followed
 by ``q`` extra columns (the bias, a random effect ...) that are never pruned. Every product an evidence method
-needs is a method of this class; small designs are standardised once and kept, large ones are streamed in row blocks.
+needs is a method of this class. Shift and scale are taken off the product, not off the columns:
+``Phi' v = (X' v - shift sum(v)) / scale``. That costs as many digits as the shift is larger than the scale, twice as
+many in squares, so from the columns that are too far from zero the shift is taken off themselves, a block that fits
+into the cache at a time; so are numbers of another kind than 64-bit floats made into those. A design no larger than
+one block is standardised once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +21,18 @@ from bayes_sparse.common.types import FloatArray, IntArray
 
 __all__ = ["Design", "column_moments", "weighted_sd"]
 
-_KEPT_BYTES = 48 * 2**20  # a standardised copy up to this size is kept: small beside the interpreter itself
-_BLOCK_BYTES = 2 * 2**20  # row blocks of a streamed design: about the size of a core's cache
+_BLOCK_BYTES = 2**19  # half of a small core's cache: what is made of a block stays in it too
+_LEAST_ROWS = 256  # of a block, where there are so many columns that a block has only some of them
+_FAR_PRODUCTS = 1e3  # shift / scale, beyond which three digits of a product would be lost
+_FAR_SQUARES = 30.0  # the same of a product of two columns
+_LINE = 8  # numbers that come into the cache together: to pick every eighth column takes as long as to take all
+
+
+class _Shift(NamedTuple):
+    """What is taken off the columns themselves, None for nothing, and what is left to be taken off their products."""
+
+    columns: FloatArray | None
+    products: FloatArray
 
 
 class Design:
@@ -36,7 +50,7 @@ class Design:
 
     def __init__(
         self,
-        X: FloatArray,
+        X: NDArray[Any],
         shift: FloatArray | None = None,
         scale: FloatArray | None = None,
         extra: FloatArray | None = None,
@@ -44,10 +58,16 @@ class Design:
         self.n, self.M = int(X.shape[0]), int(X.shape[1])
         self.extra = np.empty((self.n, 0)) if extra is None else np.asarray(extra, dtype=float)
         self.shift, self.scale = shift, scale
+        self._X = X
+        self._shift = np.zeros(self.M) if shift is None else shift
+        self._scale = np.ones(self.M) if scale is None else scale
         plain = shift is None and scale is None and X.dtype == np.float64
-        if not plain and X.size * 8 <= _KEPT_BYTES:
-            X, plain = self._standardise(X, slice(None)), True
-        self._X, self._plain = X, plain
+        if not plain and X.size * 8 <= _BLOCK_BYTES:
+            self._X = self._standardised(X, slice(None))
+            self._shift, self._scale = np.zeros(self.M), np.ones(self.M)
+        # Without a scale nothing tells how far a column is from zero.
+        far = np.abs(self._shift) / self._scale if scale is not None else np.where(self._shift != 0, np.inf, 0.0)
+        self._in_products, self._in_squares = self._split(far > _FAR_PRODUCTS), self._split(far > _FAR_SQUARES)
         self._squares: FloatArray | None = None
 
     @property
@@ -65,45 +85,39 @@ class Design:
         out = np.empty((self.n, len(index)), order="F")
         inside = index < self.M
         chosen = index[inside]
-        for rows in self._rows(8 * max(len(chosen), 1)):
-            out[rows, inside] = self._standardise(self._X[rows][:, chosen], chosen)
+        step = max(64, _BLOCK_BYTES // (8 * max(len(chosen), 1)))
+        for start in range(0, self.n, step):
+            rows = slice(start, min(start + step, self.n))
+            out[rows, inside] = self._standardised(self._X[rows][:, chosen], chosen)
         out[:, ~inside] = self.extra[:, index[~inside] - self.M]
         return out
 
     def times(self, w: FloatArray, index: IntArray) -> FloatArray:
-        """Predictor ``Phi[:, index] @ w`` without taking the columns out."""
+        """Predictor ``Phi[:, index] @ w`` without taking the columns out, unless they are few."""
         inside = index < self.M
-        full = np.zeros(self.M)
-        full[index[inside]] = w[inside]
-        eta: FloatArray = self.extra[:, index[~inside] - self.M] @ w[~inside]
-        if not inside.any():
-            return eta
-        if self._plain:
-            return eta + self._X @ full
-        for rows in self._rows():
-            eta[rows] += self._standardise(self._X[rows], slice(None)) @ full
-        return eta
+        chosen = index[inside]
+        if _LINE * len(chosen) < self.M:
+            return self.columns(index) @ w
+        full = np.zeros((self.M, 1))
+        full[chosen, 0] = w[inside]
+        eta: FloatArray = self.project(full)[:, 0]
+        return eta + self.extra[:, index[~inside] - self.M] @ w[~inside]
 
     def transposed_times(self, v: FloatArray) -> FloatArray:
         """``Phi' v`` over all columns."""
-        out = np.zeros(self.width)
-        for rows, block in self._blocks():
-            out[: self.M] += v[rows] @ block
-        out[self.M :] = v @ self.extra
-        return out
+        return self.cross(v[:, None])[:, 0]
 
     def squares(self, weights: FloatArray | None = None) -> FloatArray:
         """Diagonal of ``Phi' diag(weights) Phi``."""
         if weights is None and self._squares is not None:
             return self._squares
-        out = np.zeros(self.width)
-        for rows, block in self._blocks():
-            if weights is None:
-                out[: self.M] += np.einsum("ij,ij->j", block, block)
-            else:
-                out[: self.M] += np.einsum("i,ij,ij->j", weights[rows], block, block)
-        extra = self.extra if weights is None else self.extra * weights[:, None]
-        out[self.M :] = np.einsum("ij,ij->j", extra, self.extra)
+        counted = np.ones(self.n) if weights is None else weights
+        square, first = np.zeros(self.M), np.zeros(self.M)
+        for rows, columns, block in self._blocks(self._in_squares):
+            square[columns] += counted[rows] @ (block * block)
+            first[columns] += counted[rows] @ block
+        extra = np.einsum("i,ij,ij->j", counted, self.extra, self.extra)
+        out = np.append(self._centred_squares(square, first, float(counted.sum())), extra)
         if weights is None:
             self._squares = out
         return out
@@ -113,65 +127,112 @@ class Design:
         if weights is not None:
             right = right * weights[:, None]
         out = np.zeros((self.width, right.shape[1]))
-        for rows, block in self._blocks():
-            out[: self.M] += block.T @ right[rows]
+        inside = out[: self.M]
+        if self._as_it_is(self._in_products):
+            np.matmul(self._X.T, right, out=inside)
+        else:
+            for rows, columns, block in self._blocks(self._in_products):
+                inside[columns] += block.T @ right[rows]
+        self._centre(inside, self._in_products, right.sum(axis=0))
         out[self.M :] = self.extra.T @ right
         return out
 
     def scan(self, right: FloatArray, weights: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """`cross`, `squares` and `transposed_times` together, in one pass over a design that may be streamed."""
-        cross, squares, products = np.zeros((self.width, right.shape[1])), np.zeros(self.width), np.zeros(self.width)
-        M, weighted = self.M, right * weights[:, None]
-        for rows, block in self._blocks():
-            cross[:M] += block.T @ weighted[rows]
-            squares[:M] += np.einsum("i,ij,ij->j", weights[rows], block, block)
-            products[:M] += v[rows] @ block
-        cross[M:] = self.extra.T @ weighted
-        squares[M:] = np.einsum("i,ij,ij->j", weights, self.extra, self.extra)
-        products[M:] = v @ self.extra
-        return cross, squares, products
+        """`cross`, `squares` and `transposed_times` together, in one pass over the columns."""
+        M, k = self.M, right.shape[1]
+        both, square = np.zeros((M, k + 2)), np.zeros(M)
+        for rows, columns, block in self._blocks(self._in_squares):
+            beside = np.empty((len(block), k + 2), order="F")
+            np.multiply(right[rows], weights[rows, None], out=beside[:, :k])
+            beside[:, k], beside[:, k + 1] = v[rows], weights[rows]
+            both[columns] += block.T @ beside
+            square[columns] += weights[rows] @ (block * block)
+        first, total = both[:, k + 1].copy(), float(weights.sum())
+        self._centre(both, self._in_squares, np.array([*(weights @ right), v.sum(), total]))
+        extra = self.extra * weights[:, None]
+        cross = np.vstack([both[:, :k], extra.T @ right])
+        squares = np.append(self._centred_squares(square, first, total), np.einsum("ij,ij->j", extra, self.extra))
+        return cross, squares, np.append(both[:, k], v @ self.extra)
 
     def project(self, directions: FloatArray) -> FloatArray:
         """``Phi @ directions`` over the M basis functions, for directions of shape (M, k)."""
-        out = np.empty((self.n, directions.shape[1]))
-        for rows, block in self._blocks():
-            np.matmul(block, directions, out=out[rows])
-        return out
+        scaled = directions / self._scale[:, None]
+        if self._as_it_is(self._in_products):
+            out = self._X @ scaled
+        else:
+            out = np.zeros((self.n, directions.shape[1]))
+            for rows, columns, block in self._blocks(self._in_products):
+                out[rows] += block @ scaled[columns]
+        out -= self._in_products.products @ scaled
+        return np.asarray(out)
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """``Phi' diag(weights) Phi`` over all columns: for tall problems, where width is small."""
-        out = np.zeros((self.width, self.width))
+        M, out = self.M, np.empty((self.width, self.width))
+        inside, first, total = np.zeros((M, M)), np.zeros(M), float(self.n if weights is None else weights.sum())
         half = None if weights is None or weights.min(initial=0.0) < 0 else np.sqrt(weights)
-        for rows, block in self._blocks():
-            whole = np.empty((len(block), self.width))
-            scale: FloatArray | float = 1.0 if half is None else half[rows, None]
-            np.multiply(block, scale, out=whole[:, : self.M])
-            np.multiply(self.extra[rows], scale, out=whole[:, self.M :])
-            if weights is None or half is not None:
-                out += whole.T @ whole  # a matrix with its own transpose: numpy computes one half and mirrors it
-            else:
-                out += (whole * weights[rows, None]).T @ whole
+        for rows, block in self._row_blocks(self._in_squares):
+            if weights is None:
+                inside += block.T @ block  # a matrix with its own transpose: numpy computes one half and mirrors it
+                first += np.add.reduce(block, axis=0)
+                continue
+            first += weights[rows] @ block
+            left = block * (weights if half is None else half)[rows, None]
+            inside += left.T @ (block if half is None else left)
+        shifted = np.outer(self._in_squares.products, first - 0.5 * total * self._in_squares.products)
+        inside -= shifted
+        inside -= shifted.T
+        inside /= self._scale[:, None] * self._scale
+        out[:M, :M] = inside
+        out[:, M:] = self.cross(self.extra, weights)
+        out[M:, :M] = out[:M, M:].T
         return out
 
-    def _standardise(self, X: FloatArray, columns: IntArray | slice) -> FloatArray:
-        if getattr(self, "_plain", False) or (self.shift is None and self.scale is None):
+    def _split(self, far: NDArray[np.bool_]) -> _Shift:
+        """The shift of the columns far from zero, to be taken off themselves, and that of the others."""
+        if not far.any():
+            return _Shift(None, self._shift)
+        return _Shift(np.where(far, self._shift, 0.0), np.where(far, 0.0, self._shift))
+
+    def _centre(self, products: FloatArray, shift: _Shift, totals: FloatArray) -> None:
+        """From products ``X' v`` to ``Phi' v``, in their place; totals are the sums of each v."""
+        products -= np.outer(shift.products, totals)
+        products /= self._scale[:, None]
+
+    def _centred_squares(self, square: FloatArray, first: FloatArray, total: float) -> FloatArray:
+        shift = self._in_squares.products
+        return np.maximum(square - shift * (2 * first - total * shift), 0.0) / self._scale**2
+
+    def _standardised(self, X: NDArray[Any], columns: IntArray | slice) -> FloatArray:
+        if self.shift is None and self.scale is None:
             return X.astype(float, copy=False)
-        out = X - self.shift[columns] if self.shift is not None else X.astype(float)
-        if self.scale is not None:
-            out /= self.scale[columns]
-        return out
+        out = X - self._shift[columns]
+        out /= self._scale[columns]
+        return np.asarray(out)
 
-    def _rows(self, bytes_a_row: int | None = None) -> Iterator[slice]:
-        if self._plain:
-            yield slice(None)
-            return
-        step = max(64, _BLOCK_BYTES // (bytes_a_row or 8 * max(self.M, 1)))
+    def _as_it_is(self, shift: _Shift) -> bool:
+        return shift.columns is None and self._X.dtype == np.float64
+
+    def _blocks(self, shift: _Shift) -> Iterator[tuple[slice, slice, FloatArray]]:
+        """Rows, columns and ``X - shift.columns`` there, all columns before the next rows."""
+        across = max(1, min(self.M, _BLOCK_BYTES // (8 * max(1, min(self.n, _LEAST_ROWS)))))
+        down = max(1, _BLOCK_BYTES // (8 * across))
+        for start in range(0, self.n, down):
+            rows = slice(start, min(start + down, self.n))
+            for first in range(0, self.M, across):
+                columns = slice(first, min(first + across, self.M))
+                yield rows, columns, self._off(self._X[rows, columns], shift, columns)
+
+    def _row_blocks(self, shift: _Shift) -> Iterator[tuple[slice, FloatArray]]:
+        step = max(64, _BLOCK_BYTES // (8 * max(self.M, 1)))
         for start in range(0, self.n, step):
-            yield slice(start, min(start + step, self.n))
+            rows = slice(start, min(start + step, self.n))
+            yield rows, self._off(self._X[rows], shift, slice(None))
 
-    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        for rows in self._rows():
-            yield rows, self._standardise(self._X[rows], slice(None))
+    def _off(self, block: NDArray[Any], shift: _Shift, columns: slice) -> FloatArray:
+        if shift.columns is None:
+            return np.asarray(block, dtype=float)
+        return np.asarray(block - shift.columns[columns])
 
 
 def column_moments(X: NDArray[Any], weights: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:

@@ -25,11 +25,9 @@ def duplicate_columns(design: AnyDesign, among: IntArray) -> list[Duplicate]:
     order = np.argsort(products, kind="stable")
     reach = (_SAME * np.sqrt(design.n) * size)[order]
     apart = np.diff(products[order]) > np.maximum(reach[1:], reach[:-1])
-    if apart.all():
-        return []
-    groups = np.split(order, np.flatnonzero(apart) + 1)
-    found = [twin for group in groups if len(group) > 1 for twin in _within(design, np.sort(among[group]))]
-    return sorted(found)
+    change = np.diff(np.concatenate([[False], ~apart, [False]]).astype(int))  # 1 where a run begins, -1 at its end
+    runs = zip(np.flatnonzero(change == 1), np.flatnonzero(change == -1) + 1, strict=True)
+    return sorted(twin for first, end in runs for twin in _within(design, np.sort(among[order[first:end]])))
 
 
 def _within(design: AnyDesign, group: IntArray) -> list[Duplicate]:

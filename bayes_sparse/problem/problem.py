@@ -82,6 +82,7 @@ def columns_counted(free: NDArray[np.bool_]) -> int:
     return found if len(free) - found > _MANY_FIXED else len(free)
 
 
+_BLOCK = 2**16  # numbers of a block of rows: half a megabyte
 _LARGE = 2000  # columns whose cross-products are made even where there are fewer rows
 
 
@@ -108,6 +109,9 @@ class LinearActive:
         # As many columns as observations may have a true curvature; a weight that stands for many rows, within reason.
         self._most = max(design.n, min(design.n if count is None else count, _LARGE))
         self._rows: tuple[FloatArray, FloatArray] | None = None
+        # A search asks for the same again and again: at the end of one step and at the beginning of the next.
+        self._curved: tuple[Terms, FloatArray] | None = None
+        self._scanned: tuple[Terms, tuple[FloatArray, FloatArray, FloatArray]] | None = None
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """``Phi w``."""
@@ -119,9 +123,9 @@ class LinearActive:
 
     def steps(self, alpha: FloatArray, terms: Terms) -> Primal | Dual:
         """With the curvature cut off at zero where the likelihood is not log-concave."""
-        b = np.maximum(-terms[2], 0.0)
         if self._counted <= len(self._Phi) or not alpha.all():  # on the side of the rows no prior may be flat
-            return Primal(weighted_gram(self._Phi, b), alpha)
+            return Primal(self.cross_products(terms), alpha)
+        b = np.maximum(-terms[2], 0.0)
         if self._rows is None or self._rows[0] is not alpha:  # on the way to a mode the precisions stay
             self._rows = alpha, by_rows(self._Phi, alpha)
         return Dual(self._Phi, b, *self._rows)
@@ -139,7 +143,12 @@ class LinearActive:
 
     def leverages(self, product: Product) -> FloatArray:
         """The diagonal of ``Phi M Phi'``, (n,)."""
-        return np.asarray(np.einsum("ji,ji->i", self._Phi.T, product(self._Phi.T, slice(None))))
+        n, k = self._Phi.shape
+        step, out = max(1024, _BLOCK // max(k, 1)), np.empty(n)
+        for start in range(0, n, step):
+            some = self._Phi[start : start + step].T
+            np.einsum("ji,ji->i", some, product(some, slice(None)), out=out[start : start + step])
+        return out
 
     def turning(self, leverages: FloatArray, terms: Terms) -> FloatArray:
         """``-Phi' (l''' diag(Phi M Phi'))``."""
@@ -151,11 +160,15 @@ class LinearActive:
 
     def scan(self, terms: Terms) -> tuple[FloatArray, FloatArray, FloatArray]:
         """In one pass over a design that may be streamed."""
-        return self._design.scan(self._Phi, np.maximum(-terms[2], 0.0), terms[1])
+        if self._scanned is None or self._scanned[0] is not terms:
+            self._scanned = terms, self._design.scan(self._Phi, np.maximum(-terms[2], 0.0), terms[1])
+        return self._scanned[1]
 
     def cross_products(self, terms: Terms) -> FloatArray:
         """``Phi' B Phi`` with the curvature cut off at zero."""
-        return weighted_gram(self._Phi, np.maximum(-terms[2], 0.0))
+        if self._curved is None or self._curved[0] is not terms:
+            self._curved = terms, weighted_gram(self._Phi, np.maximum(-terms[2], 0.0))
+        return self._curved[1]
 
 
 _MANY = 3 * 10**6  # log densities that are worth compiling something for
@@ -225,6 +238,8 @@ class Problem:
     groups : int array (M + q,), optional
         Label of the group of each free column: columns of one group share their precision. None where every column has
         its own.
+    some_rows : callable, optional
+        ``some_rows(rows)`` gives the same problem of some observations alone, where there is such a thing.
     """
 
     design: AnyDesign
@@ -245,6 +260,7 @@ class Problem:
     unit: float = 1.0
     trials: float = 1.0
     groups: IntArray | None = None
+    some_rows: Callable[[IntArray], Problem] | None = None
 
     predictors: ClassVar[int] = 1
 

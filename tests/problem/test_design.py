@@ -4,6 +4,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
@@ -33,8 +35,7 @@ STANDARDS = {
 @pytest.fixture(params=["kept", "streamed"])
 def streamed(request, monkeypatch):
     if request.param == "streamed":
-        monkeypatch.setattr(module, "_KEPT_BYTES", 0)
-        monkeypatch.setattr(module, "_BLOCK_BYTES", 1)
+        monkeypatch.setattr(module, "_BLOCK_BYTES", 1536)  # 192 rows of one column
     return request.param == "streamed"
 
 
@@ -88,6 +89,45 @@ def test_every_product_equals_the_dense_formula(streamed, kind, standard, q):
     assert np.array_equal(X, before)
 
 
+@given(
+    far=st.lists(st.floats(0, 8), min_size=4, max_size=4),
+    spread=st.floats(-3, 3),
+    seed=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from([np.float64, np.float32]),
+    block=st.sampled_from([256, 4096]),
+)
+@settings(max_examples=60, deadline=None)
+def test_products_keep_their_digits_however_far_a_column_is_from_zero(far, spread, seed, kind, block):
+    """Against long doubles, with shifts of up to 1e8 spreads.
+
+    What is taken off a product has an error of the shift in spreads times that of a float, and is taken off only where
+    that is at most 1e3 (its square 30^2): 1e3 times 2.2e-16, times ten for the sums.
+    """
+    rng, n = np.random.default_rng(seed), 90
+    X = ((rng.standard_normal((n, 4)) + 10.0 ** np.array(far)) * 10.0**spread).astype(kind)
+    mean, sd = column_moments(X)
+    scale = np.where(sd > 0, sd, 1.0)
+    b, v, right, w = rng.uniform(size=n), rng.standard_normal(n), rng.standard_normal((n, 3)), rng.standard_normal(4)
+    true = (X.astype(np.longdouble) - mean) / scale
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "_BLOCK_BYTES", block)  # below the 2880 bytes of the design, and above
+        design = Design(X, mean, scale)
+        cross, squares, products = design.scan(right, b, v)
+        found = {
+            "cross": (cross, true.T @ (b[:, None] * right)),
+            "squares": (squares, b @ true**2),
+            "products": (products, v @ true),
+            "gram": (design.gram(b), true.T @ (b[:, None] * true)),
+            "plain gram": (design.gram(), true.T @ true),
+            "cross alone": (design.cross(right), true.T @ right),
+            "times": (design.times(w, np.arange(4)), true @ w),
+        }
+    # In units of sqrt(n) times the length of what is multiplied; a column itself is known to the rounding of X.
+    unit = np.sqrt(n) * max(1.0, float(np.linalg.norm(right)))
+    for name, (got, truth) in found.items():
+        assert float(np.abs(got - truth).max()) < 2e-12 * unit, name
+
+
 @pytest.mark.parametrize("index", [[], [M], [2]])
 def test_few_columns(streamed, index):
     _, design, dense = case("float64 C", "shift and scale", Q)
@@ -101,7 +141,7 @@ def test_a_large_design_makes_no_second_copy(dtype):
     n, width = 60_000, 120
     X = np.random.default_rng(0).standard_normal((n, width)).astype(dtype)
     X.flags.writeable = False  # a write anywhere would raise
-    assert X.size * 8 > module._KEPT_BYTES
+    assert X.size * 8 > module._BLOCK_BYTES
     tracemalloc.start()
     mean, sd = column_moments(X)
     design = Design(X, mean, sd, np.ones((n, 1)))

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.inference.evidence.exchanges import largest
 from bayes_sparse.inference.evidence.state import (
     Objective,
     Scores,
@@ -31,6 +32,8 @@ __all__ = ["Exact"]
 
 _SMALL = 1e-6  # below this fraction of its terms a residual sum of squares is computed directly
 _LOST = 1e-8  # below this fraction a sparsity has lost too many digits as a difference of cross-products
+_LARGE = 2**21  # numbers of a design that no longer fit into a cache
+_AHEAD = 8  # columns whose cross-products are made before they are asked for
 _SHARP = 1e6  # where the signal's power is this many times the noise's, cross-products are not to be trusted at all
 
 
@@ -59,6 +62,7 @@ class Exact:
         self._moment = design.transposed_times(weighted)
         self._power = float(weighted @ self._t)
         self._known: dict[int, int] = {}
+        self._scored: tuple[FloatArray, FloatArray] | None = None
         self._products: dict[bytes, FloatArray] = {}
         self._last: IntArray | None = None
         self._block: FloatArray = np.empty((0, 0))
@@ -148,10 +152,11 @@ class Exact:
         if self._sharp(beta) and len(state.index):
             return self._scores_by_rotation(state, beta)
         C, full = self._cross(state.index), beta * self._squares
-        overlap = (beta * C) @ state.posterior.covariance
+        overlap = C @ (beta * state.posterior.covariance)
         S = full - beta * np.einsum("ij,ij->i", overlap, C)
         Q = beta * (self._moment - C @ state.mean)
         S[_LOST * full > S] = 0.0  # a column the active ones carry already, to all digits: it has nothing to add
+        self._scored = S, Q
         return Scores(S, Q, overlap)
 
     def cross_products(self, state: State, columns: IntArray) -> FloatArray:
@@ -239,6 +244,7 @@ class Exact:
         """Cross-products of the active columns with all columns, computing those never needed before."""
         new = [i for i in index.tolist() if i not in self._known]
         if new:
+            new += self._next(new)
             columns = self.problem.design.cross(self.problem.design.columns(np.array(new)), self._weights)
             start = len(self._known)
             if start + len(new) > self._gram.shape[1]:
@@ -248,6 +254,15 @@ class Exact:
             self._gram[:, start : start + len(new)] = columns
             self._known.update({i: start + j for j, i in enumerate(new)})
         return self._gram[:, [self._known[i] for i in index.tolist()]]
+
+    def _next(self, new: list[int]) -> list[int]:
+        """Columns that will probably be asked for soon: a pass over a large design takes as long for a few more."""
+        design = self.problem.design
+        if self._scored is None or design.n * design.M < _LARGE:
+            return []
+        S, Q = self._scored
+        promise = np.where((S > 0) & self.problem.free, Q**2 / np.where(S > 0, S, 1.0), 0.0)
+        return [i for i in largest(promise, _AHEAD) if i not in self._known and i not in new]
 
     def _weigh(self, rows: FloatArray) -> FloatArray:
         if self._weights is None:

@@ -100,7 +100,7 @@ def make(name, *, n=150, free=(True,) * 4, weighted=False, seed=0, bias=True):
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_value_gradient_and_curvature(name, layout, weighted, streamed, monkeypatch):
     if streamed:
-        monkeypatch.setattr(design_module, "_KEPT_BYTES", 0)
+        monkeypatch.setattr(design_module, "_BLOCK_BYTES", 0)
         monkeypatch.setattr(design_module, "_BLOCK_BYTES", 1)  # row blocks as short as they get, 64 of 150
     surface, Phi = make(name, free=LAYOUTS[layout], weighted=weighted)
     assert (surface.d, surface.q, surface.n) == (sum(LAYOUTS[layout]), 5 - sum(LAYOUTS[layout]), 150)

@@ -60,7 +60,7 @@ def dense(surface, J, v):
 @pytest.mark.parametrize("q", [0, 1, 2])
 def test_value_gradient_and_curvature(q, weighted, streamed, monkeypatch):
     if streamed:
-        monkeypatch.setattr(design_module, "_KEPT_BYTES", 0)
+        monkeypatch.setattr(design_module, "_BLOCK_BYTES", 0)
         monkeypatch.setattr(design_module, "_BLOCK_BYTES", 1)
     surface, Phi = make(q=q, weighted=weighted)
     assert (surface.d, surface.q, surface.n) == (12, C * q, 150)
