@@ -220,8 +220,9 @@ def read_table(data: Any, target: str | None) -> Table:
 def filled(X: Features, means: FloatArray) -> Features:
     """Means in the place of missing values; where there are none, the same matrix."""
     values: Any = X.data if issparse(X) else X
-    if values.dtype.kind != "f" or not np.isnan(values.sum()):
-        return X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind != "f" or not np.isnan(values.sum()):
+            return X
     if isinstance(X, np.ndarray):
         return np.where(np.isnan(X), means, X)
     column = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))

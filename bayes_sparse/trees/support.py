@@ -71,7 +71,7 @@ class SupportDescription:
             P = self.outcome.point.precision.copy()
             P[: self._k, self._k :], P[self._k :, : self._k] = 0.0, 0.0
         L = cholesky(P)
-        return np.asarray(np.linalg.inv(L).T) if len(L) else np.empty((0, 0))
+        return np.asarray(lapack.dtrtri(L, lower=1)[0].T) if len(L) else L  # keeps its digits whatever the rows' units
 
     def moments(self) -> Variables:
         """Of the weights on the support, in the user's units; there is no evidence."""

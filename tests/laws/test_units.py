@@ -8,7 +8,7 @@ import bayes_sparse as bs
 from bayes_sparse.fitting.choices import choose_model
 from bayes_sparse.fitting.nuts.whole import WholeModel
 from bayes_sparse.inputs.prepare import prepare
-from tests.support import without_compiler
+from tests.support import refused, without_compiler
 
 RNG = np.random.default_rng(12)
 X = RNG.standard_normal((70, 6)) * [1, 10, 0.1, 1, 1, 1]
@@ -67,6 +67,30 @@ def test_targets_in_other_units(model, method, own, likelihood, kernels):
         assert_allclose(b.attrs["hyper"], own["hyper"])
         assert_allclose(b.attrs["hyper_unit"], TIMES * a.attrs["hyper_unit"])
     assert b.attrs.get("slab") == own.get("slab", 2.0 if model == "horseshoe" else None)
+
+
+FAR = {"targets": (2.0**-240, 2.0**-60, 2.0**60, 2.0**240), "columns": (2.0**-490, 2.0**-100, 2.0**100, 2.0**490)}
+
+
+@pytest.mark.parametrize("what", FAR)
+@pytest.mark.parametrize(("model", "method", "own"), FITS)
+def test_numbers_far_from_one(model, method, own, what):
+    """Targets up to 1e72 or down to 1e-72, columns to 1e147 and 1e-147: the same answer, in those units."""
+    one = bs.predict(fitted(Y, model, method, own), X[:9])
+    for times in FAR[what]:
+        y, inputs, unit = (times * Y, X, times) if what == "targets" else (Y, times * X, 1.0)
+        other = bs.predict(fitted(y, model, method, own, inputs=inputs), inputs[:9])
+        assert_allclose(other["mean"] / unit, one["mean"], rtol=1e-5, atol=1e-6)
+        assert_allclose(other["sd"] / unit, one["sd"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("times", [1e-310, 1e-180, 1e-80, 1e80, 1e160, 1e300])
+@pytest.mark.parametrize("method", ["sequential", "revm", "variational"])
+def test_numbers_of_which_powers_cannot_be_computed(method, times):
+    refused(lambda: fitted(times * Y, "ard_gaussian", method, {}), "target 'y'", "change the units")
+    if method == "sequential":
+        shifted = {"offset": times * np.ones(70)}
+        refused(lambda: fitted(times * Y, "ard_gaussian", method, shifted), "target 'y'", "change the units")
 
 
 CLASSES = np.digitize(Y + RNG.logistic(size=70), [-1.0, 1.0])

@@ -8,6 +8,7 @@ column would score beside the support, and in the place of a term.
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import lapack
 
 from bayes_sparse.inference.claims import UNDECIDED, Claims, chance_of, least_score, score_of, with_weaker_as_noise
 from bayes_sparse.inference.evidence.exchanges import largest
@@ -27,7 +28,7 @@ def claims(point: Point, *, rivals: bool) -> Claims:
     C, squares, gradient = problem.active(index).scan(terms)
     fixed = point.path.precision[index]
     L = cholesky(C[index] + np.diag(fixed)) if k else np.empty((0, 0))
-    half = np.linalg.inv(L).T if k else L
+    half = lapack.dtrtri(L, lower=1)[0].T if k else L
     Sigma = half @ half.T
     w = point.w + Sigma @ (gradient[index] - fixed * point.w)
     overlap = C @ Sigma
