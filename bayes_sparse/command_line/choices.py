@@ -31,6 +31,10 @@ def choice_of(folder: str, kind: str, text: str) -> Any:
     name, colon, rest = text.partition(":")
     if name == "auto" and not colon:
         return name
+    if kind == "likelihood":
+        from bayes_sparse.inputs.likelihoods import check_name  # imports PyMC, which a choice of none need not
+
+        check_name(name)
     maker = registry.lookup(folder, name, kind)
     known = [own.name for own in fields(maker)]
     given: dict[str, Any] = {}

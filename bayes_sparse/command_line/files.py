@@ -75,8 +75,8 @@ def read_table(
     drop : sequence of str
         Columns to leave out.
     """
-    form = form or format_of(name)
     source = _source(name)
+    form = form or format_of(name)
     try:
         table: Any = _readers()[form](source)
     except ImportError:

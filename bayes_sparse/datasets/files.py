@@ -47,7 +47,7 @@ def load(name: str, *, download: bool = True) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row an observation, the last column ``target``, missing values NaN, nominal columns as their original
+        One row per observation, the last column ``target``, missing values NaN, nominal columns as their original
         codes. ``mnist_train`` and ``mnist_test`` have columns ``p1`` to ``p784`` of bytes, row by row of an image:
         ``frame.drop(columns="target").to_numpy().reshape(-1, 28, 28)`` are the images.
 

@@ -100,7 +100,7 @@ class SparseEstimator(BaseEstimator):
         return self._result
 
     def _shaped(self, values: FloatArray) -> FloatArray:
-        """A value a predictor, as linear models of scikit-learn have them."""
+        """A value per predictor, as linear models of scikit-learn have them."""
         return values
 
     @property

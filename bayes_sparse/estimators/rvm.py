@@ -97,7 +97,7 @@ class RVMClassifier(_RVM, SparseClassifier):
     classes_ : array
         The labels.
     coef_, intercept_
-        One row a class, or a single one for two classes.
+        One row per class, or a single one for two classes.
     sigma_, lambda_, log_evidence_, n_iter_, status_, relevance_, tree_
         As for `RVMRegressor`.
     """

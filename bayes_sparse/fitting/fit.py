@@ -97,7 +97,7 @@ def fit(
         Target and columns of a frame in one, ``"y ~ a*b + poly(x, 3) + C(site)"``, read by formulaic; without its
         intercept (``"y ~ a - 1"``) there is no bias.
     draws, chains : int
-        Posterior draws a chain; ``draws=0`` skips them for evidence methods.
+        Posterior draws per chain; ``draws=0`` skips them for evidence methods.
     random_seed : int, optional
         Makes draws reproducible.
     progressbar : bool

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["category_of", "check_levels", "label_of"]
+__all__ = ["category_of", "check_levels", "is_time", "label_of"]
 
 _FEW, _NUMBERS = 5, 0.7  # levels, and their share of numbers, from which on a column is one of numbers with a slip
 _MANY = 20  # levels, from which on a column may be something else than a category
-_TIMES = (datetime.date, datetime.time, datetime.timedelta)
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, pd.Period)
 
 
 def category_of(part: Any, name: str) -> pd.Categorical[str] | None:
@@ -32,7 +32,13 @@ def category_of(part: Any, name: str) -> pd.Categorical[str] | None:
         return _categories(part, ["False", "True"])
     if kind not in "OUST":
         return None
-    codes, found = pd.factorize(np.asarray(part, dtype=object))
+    try:
+        codes, found = pd.factorize(np.asarray(part, dtype=object))
+    except TypeError:  # what has no hash: lists, arrays, dicts
+        raise ValueError(
+            f"Column {name!r} holds {next(v for v in part if pd.api.types.is_list_like(v))!r}, for one, where one "
+            "value per row is needed: make columns of its parts, or leave it out."
+        ) from None
     values = found.tolist()
     words = [isinstance(value, str) for value in values]
     if any(isinstance(value, _TIMES) for value in values):
@@ -52,6 +58,13 @@ def category_of(part: Any, name: str) -> pd.Categorical[str] | None:
     place = np.empty(len(order) + 1, dtype=int)
     place[order], place[-1] = np.arange(len(order)), -1
     return _named(place[codes], [values[j] for j in order], name)
+
+
+def is_time(values: Any) -> bool:
+    """Whether there are dates, times or lengths of time among the values."""
+    return values.dtype.kind in "Mm" or (
+        values.dtype.kind == "O" and any(isinstance(value, _TIMES) for value in values)
+    )
 
 
 def label_of(value: Any) -> str:
@@ -101,5 +114,6 @@ def _categories(codes: Any, labels: list[str]) -> pd.Categorical[str]:
 def _refuse_times(name: str) -> None:
     raise ValueError(
         f"Column {name!r} is not numeric, it holds dates or times: give what may matter of them as columns of their "
-        "own, such as the days since the first one, or the month and the weekday as categories."
+        "own, such as the days since the first one (a length of time: its seconds), or the month and the weekday as "
+        "categories."
     )

@@ -8,6 +8,7 @@ a fit and at a prediction alike.
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -58,8 +59,11 @@ _ALLOWED = (
 _LONGEST = 10_000  # characters
 
 
-def parse(formula: str) -> tuple[str | None, Any]:
-    """The target's name, if there is a left side, and the right side as formulaic has it, of known functions alone."""
+def parse(formula: str, names: Sequence[str]) -> tuple[str | None, Any]:
+    """The target's name, if there is a left side, and the right side as formulaic has it, of known functions alone.
+
+    A dot on the right stands for all columns of these names but the target.
+    """
     try:
         import formulaic
     except ImportError:
@@ -67,10 +71,12 @@ def parse(formula: str) -> tuple[str | None, Any]:
     if not isinstance(formula, str) or len(formula) > _LONGEST:
         raise ValueError(f"A formula is a string such as 'y ~ a + b', got {type(formula).__name__}.")
     try:
-        parsed: Any = formulaic.Formula(formula)
+        parsed: Any = formulaic.Formula(formula, _context={"__formulaic_variables_available__": list(names)})
     except Exception as problem:  # its errors have many kinds
-        said = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise ValueError(f"The formula {formula!r} cannot be read: {said.rstrip('.')}.") from None
+        said = str(problem).splitlines()[0].rstrip(".") if str(problem) else type(problem).__name__
+        if "`|`" in said:
+            said = "effects of groups such as (1|site) are fitted by a Bambi model, bs.fit(bambi.Model(...))"
+        raise ValueError(f"The formula {formula!r} cannot be read: {said}.") from None
     left, right = (None, parsed) if isinstance(parsed, formulaic.SimpleFormula) else (parsed.lhs, parsed.rhs)
     if not isinstance(right, formulaic.SimpleFormula):
         raise ValueError(f"The formula {formula!r} has several parts, and one such as 'y ~ a + b' is read.")
@@ -144,7 +150,7 @@ def _is_of(node: ast.AST, module: str) -> bool:
 
 def formula_found(formula: str, parts: Mapping[str, Any]) -> tuple[FloatArray, dict[str, Any]]:
     """The columns that a formula makes of the rows of a fit, and what new rows need to know."""
-    right = parse(formula)[1]
+    right = parse(formula, list(parts))[1]
     levels = {}
     for name, part in parts.items():
         held = category_of(part, name) if np.asarray(part).dtype.kind != "b" else None
@@ -176,7 +182,7 @@ def formula_found(formula: str, parts: Mapping[str, Any]) -> tuple[FloatArray, d
 
 def evaluated(found: dict[str, Any], parts: Mapping[str, Any]) -> FloatArray:
     """The same columns of new rows."""
-    right = parse(found["text"])[1]
+    right = parse(found["text"], list(found["first"]))[1]
     strange = [name for _, names in variables_of(right) for name in names if name not in parts]
     if strange:
         raise ValueError(f"The stored formula names {strange[0]!r}, which is not one of its columns.")
@@ -207,7 +213,7 @@ def _matrix(
             warnings.simplefilter("error", DataMismatchWarning)
             made: Any = spec.get_model_matrix(frame, context=context, na_action="ignore")
     except DataMismatchWarning as problem:
-        strange = str(problem).partition("{")[2].partition("}")[0]
+        strange = re.sub(r"np\.\w+\((.*?)\)", r"\1", str(problem).partition("{")[2].partition("}")[0])
         raise ValueError(
             f"A category of the formula has levels that the fit has not seen: {strange}; remove those rows."
         ) from None

@@ -20,6 +20,7 @@ __all__ = [
     "frame_parts",
     "in_the_order_of",
     "is_frame",
+    "names_of",
     "one_float_block",
     "refuse_masked",
     "side_by_side",
@@ -41,19 +42,27 @@ def frame_parts(data: Any) -> tuple[dict[str, Any], NDArray[Any], str]:
     """
     if isinstance(data, xr.Dataset):
         return _dataset_parts(data)
-    try:
-        frame: nw.DataFrame[Any] = nw.from_native(data, eager_only=True)
-        names = [str(name) for name in frame.columns]
-    except nw.exceptions.DuplicateError:
-        names = [str(name) for name in data.columns]
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise ValueError(f"The column name {twice[0]!r} stands more than once; give every column its own name.")
+    names = names_of(data)
+    frame: nw.DataFrame[Any] = nw.from_native(data, eager_only=True)
     parts = {name: _part(series) for name, series in zip(names, frame.iter_columns(), strict=True)}
     index = nw.maybe_get_index(frame)
     if index is None:
         return parts, np.arange(len(frame)), "obs"
     return parts, _stored_labels(index.to_numpy()), _own_dim(str(index.name or "obs"))
+
+
+def names_of(data: Any) -> list[str]:
+    """Names of the columns of a DataFrame, or of the variables of a Dataset."""
+    if isinstance(data, xr.Dataset):
+        return [str(name) for name in data.data_vars]
+    try:
+        names = [str(name) for name in nw.from_native(data, eager_only=True).columns]
+    except nw.exceptions.DuplicateError:
+        names = [str(name) for name in data.columns]
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise ValueError(f"The column name {twice[0]!r} stands more than once; give every column its own name.")
+    return names
 
 
 def values_of(y: Any) -> NDArray[Any]:

@@ -75,7 +75,7 @@ def features_of(
             given = Raw(given, how.given, rows, dim, rows, "").at(places).given
             rows = rows[places]
         elif doing == "refuse":
-            refuse_missing(given, how.given)
+            refuse_missing(given, how.given, fitted=True)
         matrix, names = encoded(given, how, unseen), list(how.source)
     if names != columns:
         at = {name: j for j, name in enumerate(names)}
@@ -130,8 +130,12 @@ def _given_again(X: Any, how: Encoding, wanted: set[str]) -> tuple[Features | li
 
 
 def _one_row(X: Any, how: Encoding) -> Any:
-    """A row by itself, given as a vector, as a table of one row."""
+    """A row by itself, given as a vector, as a table of one row; rows or columns in dicts as a frame."""
     several = len(how.given) > 1 or how.formula is not None
+    if isinstance(X, dict) and not issparse(X):  # one kind of which is a dict
+        X = pd.DataFrame({str(name): np.atleast_1d(np.asarray(value)) for name, value in X.items()})
+    if isinstance(X, list) and X and all(isinstance(row, dict) for row in X):
+        X = pd.DataFrame.from_records(X)
     if isinstance(X, pd.Series) and set(X.index.map(str)) & set(how.given) and several:
         return pd.DataFrame({str(name): [value] for name, value in X.items()}, index=[0 if X.name is None else X.name])
     if is_frame(X) or issparse(X) or len(how.given) == 1 or np.ndim(X) != 1:

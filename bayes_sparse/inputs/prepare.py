@@ -14,6 +14,7 @@ from scipy.sparse import hstack
 from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size, without_bias
+from bayes_sparse.inputs.categories import is_time
 from bayes_sparse.inputs.encoding import Encoding, Missing, lost_in
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.rows import read_rows
@@ -199,7 +200,7 @@ def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDA
         codes, classes = labels_of(y, name, several=chosen.targets == "classes")
         return codes, classes, chosen
     if y.dtype.kind not in "fiub":
-        raise ValueError(f"The target {name!r} holds labels, which the likelihood {chosen.name!r} cannot take.")
+        _refuse_labels(y, name, chosen)
     numbers = y.astype(float)
     check_size(numbers[:, None], [name], "target", squared=False)
     wrong = chosen.wrong(numbers)
@@ -207,7 +208,19 @@ def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDA
         raise ValueError(f"The likelihood {chosen.name!r} takes {wrong}; the target {name!r} holds other values.")
     if not chosen.scale_free and np.ptp(numbers) == 0:
         raise ValueError(f"The target {name!r} is constant (always {numbers[0]:g}): there is nothing to explain.")
-    return numbers, None, chosen
+    return numbers, None, chosen.counted(numbers) if isinstance(chosen, likelihoods.ordinal) else chosen
+
+
+def _refuse_labels(y: NDArray[Any], name: str, likelihood: Likelihood) -> None:
+    if is_time(y):
+        raise ValueError(
+            f"The target {name!r} holds dates or times: give a number, such as the days since the first one, "
+            "(when - when.min()).dt.total_seconds() / 86400 of a pandas column."
+        )
+    cure = "make them numbers first (pandas.to_numeric)"
+    if isinstance(likelihood, likelihoods.ordinal):
+        cure = "give their places, 0 for the lowest, as the `cat.codes` of an ordered pandas column has them"
+    raise ValueError(f"The target {name!r} holds labels, which the likelihood {likelihood.name!r} cannot take: {cure}.")
 
 
 def _check_offset(offset: FloatArray, y: FloatArray, likelihood: Likelihood) -> None:
@@ -230,6 +243,8 @@ def _check_offset(offset: FloatArray, y: FloatArray, likelihood: Likelihood) -> 
 
 
 def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
+    if is_time(y):
+        _refuse_labels(y, name, likelihoods.normal())
     y = plain_labels(y)
     distinct = len(np.unique(y))
     if y.dtype.kind == "f" and distinct > 2:
@@ -245,12 +260,17 @@ def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
         )
         return likelihoods.normal()
     if y.dtype.kind in "iu":
-        what, say = f"whole numbers with {distinct} values", "'normal', 'poisson', 'negative_binomial' or 'categorical'"
+        what = f"whole numbers with {distinct} values"
+        say = (
+            "'normal', 'poisson' or 'negative_binomial' for counts, 'ordinal' for levels, or 'categorical' for classes"
+        )
     elif y.dtype.kind == "f":
         what, say = f"floats with {distinct} distinct values", "'bernoulli' or 'probit' for two classes, or 'normal'"
     else:
-        what = f"{distinct} labels"
+        what = f"{distinct} labels ({in_words(np.unique(y))})"
         say = "'categorical' (the model 'student_multinomial' is for it), or 'bernoulli' after merging them into two"
+        if 2 * distinct > len(y):
+            say += "; numbers written as words are made numbers by pandas.to_numeric"
     raise ValueError(f"The target {name!r} holds {what}, which can mean several things: say likelihood={say}.")
 
 

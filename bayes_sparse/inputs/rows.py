@@ -13,7 +13,7 @@ from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.by_class import class_tables, is_by_class
 from bayes_sparse.inputs.encoding import Missing
 from bayes_sparse.inputs.formula import parse, variables_of
-from bayes_sparse.inputs.frames import in_the_order_of, is_frame, values_of
+from bayes_sparse.inputs.frames import in_the_order_of, is_frame, names_of, values_of
 from bayes_sparse.inputs.table import (
     Table,
     check_missing,
@@ -120,15 +120,16 @@ def _beside(
 
 def _by_formula(data: Any, target: str | None, weights: Any, offset: Any, missing: Missing, formula: str) -> Rows:
     """What a formula makes of the columns that it names, of rows that count."""
-    left, right = parse(formula)
-    if missing == "mean":
-        raise ValueError("With a formula missing values are refused or dropped: missing='mean' is for plain columns.")
-    if left is not None and target is not None and str(target) != left:
-        raise ValueError(f"The formula's left side is {left!r} and `target` {str(target)!r}: leave out `target`.")
     labelled = data[0] if isinstance(data, tuple) and len(data) == 2 else data
     if data is not None and not is_frame(labelled):
         raise ValueError(f"A formula names columns: give a frame or a Dataset, not {type(labelled).__name__}.")
     aside = [name for name in (weights, offset) if isinstance(name, str)]
+    others = {*aside, str(target)}
+    left, right = parse(formula, [] if data is None else [name for name in names_of(labelled) if name not in others])
+    if missing == "mean":
+        raise ValueError("With a formula missing values are refused or dropped: missing='mean' is for plain columns.")
+    if left is not None and target is not None and str(target) != left:
+        raise ValueError(f"The formula's left side is {left!r} and `target` {str(target)!r}: leave out `target`.")
     raw, taken = take_apart(data, left if target is None else target, aside)
     beside = _beside(labelled, {"weights": weights, "offset": offset}, taken, len(raw.rows), missing)
     raw = raw.only(list(dict.fromkeys(name for _, names in variables_of(right) for name in names)))

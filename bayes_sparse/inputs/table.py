@@ -161,7 +161,7 @@ def take_apart(data: Any, target: str | None, aside: Sequence[str] = ()) -> tupl
     if not len(raw.rows) or not raw.names:
         raise ValueError(f"The data are empty: there are no {'feature columns' if len(raw.rows) else 'rows'}.")
     if raw.y.ndim != 1:
-        raise ValueError(f"The target must be one value an observation, got an array of shape {raw.y.shape}.")
+        raise ValueError(f"The target must be one value per observation, got an array of shape {raw.y.shape}.")
     if len(raw.rows) != len(raw.y):
         raise ValueError(f"X has {len(raw.rows)} rows and y has {len(raw.y)} values; they must be as many.")
     return raw, taken
@@ -230,11 +230,11 @@ def filled(X: Features, means: FloatArray) -> Features:
 
 
 def vector_of(values: Any, n: int, what: str, *, positive: bool = False, missing: bool = False) -> FloatArray:
-    """A finite vector with one number an observation (weights, offset); with missing values where these may be."""
+    """A finite vector with one number per observation (weights, offset); with missing values where these may be."""
     refuse_masked(values, f"`{what}`")
     out = np.asarray(values)
     if out.dtype.kind not in "fiub" or out.ndim > 1:
-        raise ValueError(f"`{what}` must be one number an observation, got {out.dtype} of shape {out.shape}.")
+        raise ValueError(f"`{what}` must be one number per observation, got {out.dtype} of shape {out.shape}.")
     out = np.broadcast_to(out.astype(float), (n,)) if out.ndim == 0 else out.astype(float)
     if len(out) != n:
         raise ValueError(f"`{what}` has {len(out)} values for {n} observations; they must be as many.")
@@ -318,14 +318,17 @@ def _lost_targets(y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(pd.isna(y)) if y.dtype.kind in "OUSTMf" else np.zeros(len(y), bool)
 
 
-def refuse_missing(given: Features | list[Any], names: Sequence[str]) -> None:
-    """Refuse missing values, naming the columns and how many there are."""
+def refuse_missing(given: Features | list[Any], names: Sequence[str], *, fitted: bool = False) -> None:
+    """Refuse missing values, naming the columns and how many there are; of new rows, where a fit has no means."""
     rows, counts = lost_in(given, names)
     if counts:
         worst = [f"{name!r} ({number})" for name, number in counts.items()]
         raise ValueError(
             f"Missing values in {in_words(worst, quote=False)}, first in row {int(np.argmax(rows))}: missing='drop' "
-            "leaves out those rows, missing='mean' fills them in and marks them, or remove the columns."
+            "leaves out those rows, "
+            + ("and " if fitted else "")
+            + "missing='mean' fills them in and marks them"
+            + (", if the fit was made with it." if fitted else ", or remove the columns.")
         )
 
 

@@ -80,7 +80,7 @@ class GlobalLocal:
         """Run the search; ``report(iteration, objective, active)`` is told of every weight let go."""
         if not isinstance(problem, Problem):
             raise ValueError(
-                "By evidence the horseshoe is fitted to one predictor an observation: sample several classes or "
+                "By evidence the horseshoe is fitted to one predictor per observation: sample several classes or "
                 "predictors by method='nuts', or fit classes by 'student_multinomial'."
             )
         if problem.grouping is not None:

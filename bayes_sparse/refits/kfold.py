@@ -47,7 +47,7 @@ def kfold(
     data : tuple, DataFrame or Dataset
         As `fit` takes it; None for a `pm.Model` of your own.
     folds : int, "loo", array or splitter
-        How many parts, each balanced in the target; ``"loo"`` for one fit a row; one label a row; or an object with
+        How many parts, each balanced in the target; ``"loo"`` for one fit per row; one label per row; or an object with
         ``split(X, y, groups)``, such as scikit-learn's GroupKFold and TimeSeriesSplit.
     groups : array, optional
         Passed on to the splitter.
@@ -130,6 +130,7 @@ def cross_validated(
     """All folds as ArviZ's object; ``check`` is shown the fit of all rows before any other is made."""
     whole = refit.whole()
     check(whole)
+    refit = refit.as_in(whole)
     if stored(whole).targets in ("two classes", "classes"):
         check_classes(refit.folds, refit.rows.y)
     number = len(refit.folds)

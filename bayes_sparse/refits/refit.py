@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -54,6 +54,11 @@ class Refit:
     def whole(self) -> xr.DataTree:
         """The fit of all rows."""
         return self._fit(self.rows)
+
+    def as_in(self, whole: xr.DataTree) -> Refit:
+        """With the likelihood that the fit of all rows has: some of them may look as if they were of another."""
+        fitted = stored(whole)
+        return self if fitted.declared else replace(self, arguments={**self.arguments, "likelihood": fitted.likelihood})
 
     def _fit(self, rows: Rows) -> xr.DataTree:
         given = {**self.arguments, "basis": self.basis, "progressbar": False}

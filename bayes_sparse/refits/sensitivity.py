@@ -31,7 +31,7 @@ __all__ = ["Sensitivity", "changes", "sensitivity", "summary_of_changes", "verdi
 
 
 def changes(aligned: dict[str, Marginals]) -> pd.DataFrame:
-    """A row a parameter and setting; changes are in sds of the first setting's posterior."""
+    """A row per parameter and setting; changes are in sds of the first setting's posterior."""
     base = next(iter(aligned.values()))
     parts = []
     for own in aligned.values():
@@ -53,7 +53,7 @@ def summary_of_changes(
     relevant: pd.DataFrame,
     fitted: dict[str, float],
 ) -> pd.DataFrame:
-    """A row a setting, also of those that failed."""
+    """A row per setting, also of those that failed."""
     rows: dict[str, dict[str, Any]] = {}
     for label in settings:
         if label in failed:
@@ -167,15 +167,15 @@ class Sensitivity(Shown):
     trees : dict of xarray.DataTree
         Fits by setting, "(0.5, 0.005)"; those that failed are not there. `compare` takes them as they are.
     parameters : DataFrame
-        A row a parameter and setting: mean, sd, mcse (the Monte-Carlo error of the mean), kept, and change, the
+        A row per parameter and setting: mean, sd, mcse (the Monte-Carlo error of the mean), kept, and change, the
         difference of its mean from that of the first setting in units of the first one's posterior sd (of its own,
         where the first has pruned it).
     summary : DataFrame
-        A row a setting: status, terms_kept, relevant_terms, log_evidence and its kind, largest_change and
+        A row per setting: status, terms_kept, relevant_terms, log_evidence and its kind, largest_change and
         changed_most, the parameter it is of, fitted_change, the largest change of a fitted probability or mean at the
         training rows, seconds.
     relevant : DataFrame
-        A row a term, a column a setting: whether it is relevant (kept, and not likely to be chance), as
+        A row per term, a column per setting: whether it is relevant (kept, and not likely to be chance), as
         `bs.relevance` has it. One-step methods choose among directions, not weights, and have no column.
     sentences, verdict : tuple of str, str
         In plain words, one by one and all together.

@@ -101,7 +101,7 @@ class SamplingDiagnosis(Shown):
     bfmi_min : float
         Least fraction of the energy's variance that a step explores; NaN without energies.
     trusted, verdict : bool, str
-        Whether R-hat is at most 1.01, with 100 effective draws a chain and no divergence; all this in words.
+        Whether R-hat is at most 1.01, with 100 effective draws per chain and no divergence; all this in words.
     likelihood, wrong : str, tuple of str
         As in `Diagnosis`.
     """

@@ -116,7 +116,7 @@ def _check(above: FloatArray, below: FloatArray) -> None:
     if not np.isfinite(below).all():
         raise ValueError("The log densities at the posterior's draws are not all finite.")
     if below.shape[1] < 4:  # below which ArviZ knows no effective number
-        raise ValueError(f"Bridge sampling needs at least 4 draws a chain in the second half, got {below.shape[1]}.")
+        raise ValueError(f"Bridge sampling needs at least 4 draws per chain in the second half, got {below.shape[1]}.")
 
 
 _METHODS = ("auto", "approximate", "importance", "bridge")

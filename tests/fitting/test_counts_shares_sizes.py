@@ -235,10 +235,13 @@ def test_targets_that_it_cannot_take(name, value, words):
 
 
 def test_levels_are_whole_numbers_and_none_is_empty():
-    for number in (None, 2, 2.5):
-        with pytest.raises(ValueError, match="needs the number of levels") as refused:
+    for number in (2, 2.5):
+        with pytest.raises(ValueError, match="a whole number of levels") as refused:
             bs.likelihoods.ordinal(levels=number)
         assert_one_sentence(str(refused.value), "bernoulli")
+    for targets in (X[:, 0], -np.arange(len(X))):
+        with pytest.raises(ValueError, match="whole numbers from 0 on"):
+            bs.fit("ard_gaussian", (X, targets), likelihood="ordinal")
     y = CASES["ordinal"][1]
     with pytest.raises(ValueError, match="No target is at level 4 of the 5 levels"):
         bs.fit("ard_gaussian", (X, y), likelihood=bs.likelihoods.ordinal(levels=5))

@@ -98,6 +98,20 @@ def test_frames_of_all_kinds_agree():
     np.testing.assert_allclose(pair["evidence"]["mean"], expected["evidence"]["mean"], rtol=1e-12)
 
 
+def test_a_dot_is_every_other_column(tmp_path):
+    rows = FRAME.assign(**{"my column": FRAME["x"] ** 3, "heavy": 1.0 + FRAME["flag"]})
+    dot = fit("y ~ . - b", rows, weights="heavy")
+    named = fit("y ~ a + x + site + colour + flag + `my column`", rows, weights="heavy")
+    assert dot["evidence"].to_dataset().equals(named["evidence"].to_dataset())
+    assert (
+        fit("~ . - b", rows, weights="heavy", target="y")["evidence"].to_dataset().equals(dot["evidence"].to_dataset())
+    )
+    dot.to_netcdf(tmp_path / "fit.nc")
+    with xr.open_datatree(tmp_path / "fit.nc") as again:
+        expected = bs.predict(named, rows[:5])["mean"]
+        np.testing.assert_array_equal(bs.predict(again, rows[:5].drop(columns=["y", "b"]))["mean"], expected)
+
+
 def test_names_with_spaces():
     spaced = FRAME.rename(columns={"a": "the dose", "y": "the answer"})
     one, other = fit("`the answer` ~ `the dose`:b + x", spaced), fit("y ~ a:b + x")
@@ -149,7 +163,7 @@ def test_constant_columns_and_levels_not_seen():
     tree = fit("y ~ a + C(site) + flat + colour", FRAME.assign(flat=1.0))
     assert bs.relevance(tree).index[-1] == "flat"
     refused(lambda: bs.predict(tree, FRAME.assign(flat=1.0, colour="pink")), "Column 'colour'", "'pink'")
-    refused(lambda: bs.predict(tree, FRAME.assign(flat=1.0, site=9)), "has not seen", "9")
+    refused(lambda: bs.predict(tree, FRAME.assign(flat=1.0, site=9)), "has not seen: 9;")
     refused(lambda: bs.predict(tree, FRAME.assign(flat=1.0), unseen="ignore"), "unseen='refuse'")
     refused(lambda: bs.predict(tree, FRAME[["a", "x"]].to_numpy()), "give new rows as a frame")
 
@@ -163,6 +177,7 @@ def test_constant_columns_and_levels_not_seen():
         ("y ~ nowhere", "no column 'nowhere'"),
         ("y ~ log(a)", "not a number in"),
         ("y ~ a | b", "several parts"),
+        ("y ~ (1|site)", "Bambi model"),
         (3, "A formula is a string"),
     ],
 )

@@ -472,6 +472,15 @@ def test_one_row_by_itself(tree):
     refused(lambda: bs.predict(hand, row[:-1]), "the 8 columns of the fit", "it has 7")
 
 
+def test_rows_in_dicts(tree):
+    some = FRAME.astype({"site": int})[2:5]
+    expected = bs.predict(tree, FRAME[2:5])["mean"].to_numpy()
+    for form in (some.to_dict("list"), some.to_dict("records"), {name: some[name].to_numpy() for name in some}):
+        np.testing.assert_array_equal(bs.predict(tree, form)["mean"], expected)
+    np.testing.assert_array_equal(bs.predict(tree, some.iloc[0].to_dict())["mean"], expected[:1])
+    refused(lambda: bs.predict(tree, {"dose": 1.0}), "missing: 'colour', 'smokes'")
+
+
 def test_a_pruned_column_may_be_missing(tree):
     pruned = [name for name in ("age", "site") if not bs.relevance(tree, by="column").loc[name, "kept"]]
     assert pruned  # or this tests nothing
@@ -492,6 +501,40 @@ def test_a_model_of_ones_own_reads_its_data_itself():
     refused(lambda: bs.fit(model, missing="drop"), "missing and formula")
     tree = bs.fit(model, draws=0, sparse="w")
     refused(lambda: bs.predict(tree, model=model, unseen="ignore"), "leave out `missing` and `unseen`")
+
+
+@pytest.mark.parametrize(
+    ("column", "mentions"),
+    [
+        ([[1, 2]] * N, ("'odd' holds [1, 2]", "one value per row")),
+        (pd.period_range("2020-01", periods=N, freq="M"), ("dates or times", "days since")),
+        (pd.to_timedelta(np.arange(N), unit="h"), ("its seconds",)),
+    ],
+    ids=["lists", "periods", "lengths of time"],
+)
+def test_columns_that_are_neither_numbers_nor_categories(column, mentions):
+    refused(lambda: fit(data().assign(odd=column)), *mentions)
+
+
+def test_targets_that_are_no_numbers():
+    when = pd.Series(pd.date_range("2020-01-01", periods=N))
+    for dates in (when, when.dt.date):
+        refused(lambda dates=dates: fit(data(dates)), "target 'y' holds dates", "days since")
+    refused(lambda: fit(data(when), likelihood="gamma"), "target 'y' holds dates")
+    refused(lambda: fit(data(Y.astype(str))), f"{N} labels", "pandas.to_numeric")
+    refused(lambda: fit(data(TWO), likelihood="gamma"), "'gamma' cannot take", "pandas.to_numeric")
+    levels = pd.Categorical.from_codes(np.digitize(Y, [-0.5, 1.0]), ["low", "mid", "high"], ordered=True)
+    refused(lambda: fit(data(levels), likelihood="ordinal"), "0 for the lowest", "cat.codes")
+    assert_same_fit(
+        fit(data(levels.codes), likelihood="ordinal"),
+        fit(data(levels.codes), likelihood=bs.likelihoods.ordinal(levels=3)),
+    )
+
+
+def test_missing_values_of_new_rows_say_what_can_be_done_with_them(tree):
+    holes = FRAME.assign(dose=np.nan)
+    said = refused(lambda: bs.predict(tree, holes), "'dose' (120)", "if the fit was made with it")
+    assert "remove the columns" not in said
 
 
 def test_a_lazy_frame_is_to_be_collected():

@@ -13,6 +13,7 @@ from pytensor.compile.mode import Mode
 from scipy import stats
 from scipy.special import expit
 
+import bayes_sparse as bs
 from bayes_sparse import likelihoods
 from bayes_sparse.inputs.likelihoods import (
     bernoulli,
@@ -28,6 +29,7 @@ from bayes_sparse.inputs.likelihoods import (
     student_t,
 )
 from bayes_sparse.inputs.named_model import LikelihoodAtData
+from tests.support import refused
 
 pytestmark = pytest.mark.quick
 
@@ -289,8 +291,25 @@ def test_names_and_settings_come_back(name):
 
 
 def test_an_unknown_likelihood_lists_the_real_ones():
-    with pytest.raises(ValueError, match=r"no likelihood 'poison'.*bernoulli.*Did you mean 'poisson'"):
+    with pytest.raises(ValueError, match=r"no likelihood 'poison'.*bernoulli.*pm.Model.*Did you mean 'poisson'"):
         likelihoods.resolve("poison")
+
+
+def test_names_that_other_packages_have():
+    refused(lambda: likelihoods.resolve("gaussian"), "called 'normal' here")
+    refused(lambda: bs.fit("ard_gaussian", (np.eye(4), np.arange(4.0)), likelihood="quantile"), "pm.Model", "student_t")
+
+
+@pytest.mark.parametrize(("q", "share"), [(0.5, 0.80), (0.9, 0.58)])
+def test_why_there_is_none_for_quantiles(q, share):
+    """Sds by its curvature beside those of quantiles, of normal noise with the scale that fits best.
+
+    The curvature of an asymmetric Laplace density is f / scale on average, f the density of the noise at the quantile,
+    and the best scale the mean of its loss. The sd of a quantile is sqrt(q (1 - q)) / f (Koenker 2005).
+    """
+    noise = np.random.default_rng(0).standard_normal(1_000_000) - stats.norm.ppf(q)
+    scale, f = np.mean(noise * (q - (noise < 0))), stats.norm.pdf(stats.norm.ppf(q))
+    assert_allclose(np.sqrt(scale / f) / (np.sqrt(q * (1 - q)) / f), share, atol=0.006)
 
 
 @pytest.mark.parametrize("name", ["student_t", "bernoulli", "probit", "poisson", "negative_binomial"])

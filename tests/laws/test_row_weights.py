@@ -53,7 +53,7 @@ def able(model, method, likelihood):
         own = (model, method) == ("horseshoe", "global_local")
         return own and likelihood not in ("categorical", "student_t")
     if method == "variational" and (several or likelihood == "student_t"):
-        return False  # one log-concave predictor an observation
+        return False  # one log-concave predictor per observation
     if method == "one_vs_rest" or model == "student_multinomial":
         return several and (method, model) != ("one_vs_rest", "ard_gaussian")
     if model == "jeffreys_laplace":

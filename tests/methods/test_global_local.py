@@ -227,7 +227,7 @@ def test_all_are_kept_and_few_are_relevant():
 def test_what_it_does_not_fit():
     classes = np.repeat([0, 1, 2], 20)
     X = np.random.default_rng(0).standard_normal((60, 3))
-    with pytest.raises(ValueError, match="one predictor an observation"):
+    with pytest.raises(ValueError, match="one predictor per observation"):
         bs.fit("horseshoe", (X, classes), likelihood="categorical", progressbar=False)
     with pytest.raises(ValueError, match="`hyper`"):
         bs.fit("horseshoe", (X, X[:, 0]), hyper=(1.0, 0.1), progressbar=False)

@@ -291,6 +291,15 @@ def test_columns_that_are_constant_without_a_row_are_left_out_there():
         bs.kfold("ard_gaussian", (wide, NUMBERS), "loo", keep="x0", workers=1)
 
 
+def test_folds_have_the_likelihood_of_all_rows():
+    """Whole numbers of more than 20 values are normal, and stay so in folds that have no more than 20."""
+    many, rows = np.arange(24) % 21, {"workers": 1}
+    found = bs.kfold("ard_gaussian", (X, many), "loo", **rows)
+    np.testing.assert_array_equal(
+        found.elpd_i, bs.kfold("ard_gaussian", (X, many), "loo", likelihood="normal", **rows).elpd_i
+    )
+
+
 def test_bad_ends_are_told():
     with pytest.warns(bs.FitWarning, match="2 of 2 fits of the cross-validation ended 'max_iterations'"):
         found = bs.kfold("ard_gaussian", (X, NUMBERS), np.arange(N) % 2, method="em", max_iterations=1, workers=1)

@@ -87,7 +87,7 @@ def test_weights_and_offset(written, linear_data):
     tree = bs.fit("ard_gaussian", (X, y), weights=np.full(120, 2.0), offset=np.linspace(0, 1, 120), draws=100, chains=2)
     page = checked(written(tree, data=(X, y)))
     assert "a known part of the predictor, from 0 to 1" in page.text
-    assert "a weight an observation, from 2 to 2" in page.text
+    assert "a weight per observation, from 2 to 2" in page.text
     assert "with an offset are not" in page.section("predictive")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +93,26 @@ def fit(
                 write_tree(tree, saved)
         if page:
             bs.report(tree, page, progressbar=not quiet)
-    click.echo(table_of(tree) if quiet else str(bs.summary(tree)), err=out == PIPE)
+    click.echo(table_of(tree) if quiet else _summary(tree, out), err=out == PIPE)
     bad = bad_end(tree)
     if bad:
         click.echo(f"Error: {bad}", err=True)
         raise click.exceptions.Exit(_ENDED_BADLY)
+
+
+def _summary(tree: Any, out: str | None) -> str:
+    """What `bayes_sparse.summary` prints, with what to do next at a prompt."""
+    import bayes_sparse as bs
+
+    told, steps = bs.summary(tree), "--method nuts says how sure the choice of terms is"
+    if out in (None, PIPE):
+        steps = f"--out fit.nc keeps the fit, for `bayes-sparse predict`, `relevance`, `compare` and `report`; {steps}"
+    else:
+        first = (
+            f"`bayes-sparse relevance {out}` lists all terms; `bayes-sparse predict {out} new.csv` predicts new rows"
+        )
+        steps = f"{first}; `bayes-sparse report {out}` has the whole story; {steps}"
+    return str(replace(told, next_steps=(*told.next_steps[:-1], f"Next: {steps}.")))
 
 
 def _arguments(asked: dict[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def checked(call: Callable[..., Any], X: NDArray[Any], name: str) -> FloatArray:
         raise ValueError(f"The basis function {name!r} must give an array of numbers; it gave none.") from error
     if out.ndim != 2 or len(out) != len(X):
         raise ValueError(
-            f"The basis function {name!r} must give a 2-D array with {len(X)} rows, one a row of X; it gave "
+            f"The basis function {name!r} must give a 2-D array with {len(X)} rows, one per row of X; it gave "
             f"an array of shape {out.shape}."
         )
     if not np.isfinite(out).all():

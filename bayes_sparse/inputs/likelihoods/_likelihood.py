@@ -22,14 +22,14 @@ REACH = 20.0  # how far a nuisance parameter may move from its start, in logs
 
 @runtime_checkable
 class Likelihood(Protocol):
-    """How observations depend on a linear predictor, or on one a class.
+    """How observations depend on a linear predictor, or on one per class.
 
     Attributes
     ----------
     name : str
         Its option's name.
     targets : "numbers", "counts", "two classes" or "classes"
-        What it takes; with "classes" there is one predictor a class.
+        What it takes; with "classes" there is one predictor per class.
     normal : bool
         Normal around the predictor, with the noise as its only nuisance parameter: then nothing need be approximated.
     scale_free : bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["ordinal"]
 
+_MOST = 1000  # levels, more of which are hardly what was meant
 _NOWHERE = 1e9  # in the place of infinite cut points: a gradient multiplies them by zero
 
 
@@ -28,8 +29,9 @@ class ordinal:
 
     Attributes
     ----------
-    levels : int
-        How many levels there are, at least three; the targets are 0, 1 ... levels - 1.
+    levels : int, optional
+        How many levels there are, at least three; the targets are 0, 1 ... levels - 1. None for as many as the targets
+        of a fit say.
     """
 
     levels: int | None = None
@@ -40,12 +42,18 @@ class ordinal:
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        if self.levels is None:
+            return
         if not isinstance(self.levels, int | np.integer) or self.levels < 3:
             raise ValueError(
-                "An ordinal likelihood needs the number of levels, three or more: "
-                "likelihood=bs.likelihoods.ordinal(levels=5); two levels are likelihood='bernoulli'."
+                f"An ordinal likelihood has a whole number of levels, three or more, not {self.levels!r}; two levels "
+                "are likelihood='bernoulli'."
             )
         object.__setattr__(self, "levels", int(self.levels))
+
+    def counted(self, y: FloatArray) -> ordinal:
+        """With as many levels as the targets say, where it was not told how many."""
+        return replace(self, levels=int(y.max()) + 1) if self.levels is None else self
 
     @property
     def _levels(self) -> int:
@@ -102,8 +110,9 @@ class ordinal:
 
     def wrong(self, y: FloatArray) -> str | None:
         """What this likelihood cannot take, in words, or None."""
-        whole = np.all((y >= 0) & (y < self._levels) & (y == np.floor(y)))
-        return None if whole else f"levels, whole numbers from 0 to {self._levels - 1}"
+        most = _MOST if self.levels is None else self.levels
+        whole = np.all((y >= 0) & (y < most) & (y == np.floor(y)))
+        return None if whole else f"levels, whole numbers from 0 {'on' if most == _MOST else f'to {most - 1}'}"
 
     def check(self, y: FloatArray, eta: FloatArray, used: float, *nuisance: Any) -> LikelihoodCheck | None:
         """Rows of levels, each by itself, cannot contradict any probability."""

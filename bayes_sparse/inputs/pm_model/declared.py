@@ -49,7 +49,7 @@ class Declared:
     model : pymc.Model
         Any model with a linear predictor; for one-step methods any whose likelihood can be differentiated twice.
     sparse : str or sequence of str, optional
-        Normal variables whose precisions are to be found, one a weight, whatever their prior sd. Those whose prior sd
+        Normal variables whose precisions are to be found, one per weight, whatever their prior sd. Those whose prior sd
         varies with the element are sparse without being named.
     grouped : str or sequence of str, optional
         Normal variables with one precision to be found for all of their weights, which are kept or pruned together.

@@ -76,7 +76,7 @@ def find_horseshoe(model: pm.Model, role: Role, nuisance: Sequence[str]) -> Decl
         raise _refusal(weights, "it is no Normal prior")
     own_shape = [rv for rv in in_order(reached([sd], rvs), model) if role.latent.size == role.scales.start[rv].size > 1]
     if len(own_shape) != 1 or not np.prod(shape):
-        raise _refusal(weights, "it needs exactly one scale a weight")
+        raise _refusal(weights, "it needs exactly one scale per weight")
     local = own_shape[0]
     if not _is_half_cauchy(local):
         raise _refusal(weights, f"{local.name!r} is not a pm.HalfCauchy")

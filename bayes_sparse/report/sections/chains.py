@@ -135,9 +135,9 @@ def _pictures(fit: StoredFit, worst: pd.Index) -> list[Html]:
                     az.plot_rank, tree, labeller=az.labels.NoVarLabeller(), col_wrap=2, visuals={"xlabel": False}
                 ),
                 f"Rank plots of {len(moving)} parameters",
-                "Ranks of each chain’s draws among all, less what is expected: a line a chain. Chains that agree stay "
-                "near zero; p is ArviZ’s test of that, which allows for autocorrelation, and dots are what it objects "
-                "to.",
+                "Ranks of each chain’s draws among all, less what is expected; one line per chain. Chains that agree "
+                "stay near zero; p is ArviZ’s test of that, which allows for autocorrelation, and dots are what it "
+                "objects to.",
                 height=0.4 + 1.3 * ((len(moving) + 1) // 2),
                 finish=_smaller,
             )

@@ -57,7 +57,7 @@ def _rows(fit: StoredFit) -> list[tuple[str, object]]:
     if fit.evidence is not None and "basis" in fit.evidence.sizes:
         rows.append(("terms offered", count(fit.evidence.sizes["basis"])))
     rows.append(("model", "a pm.Model of the user's own" if fit.declared else _model(fit)))
-    for name, words in (("weights", "a weight an observation"), ("offset", "a known part of the predictor")):
+    for name, words in (("weights", "a weight per observation"), ("offset", "a known part of the predictor")):
         if name in fit.constant and not fit.declared:
             values = fit.constant[name].to_numpy()
             rows.append((name, f"{words}, from {number(float(values.min()))} to {number(float(values.max()))}"))

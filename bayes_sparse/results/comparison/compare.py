@@ -169,13 +169,13 @@ class Comparison(Shown):
     reference : str
         The tree that the others are measured against.
     parameters : DataFrame
-        A row a parameter and tree: mean, sd, reference_mean, reference_sd; difference of the means in the reference's
+        A row per parameter and tree: mean, sd, reference_mean, reference_sd; difference of the means in the reference's
         posterior sds (in the tree's own where the reference has pruned the parameter); mcse, the Monte-Carlo error of
         that difference in the same unit: what is not larger is no difference; sd_ratio; overlap, the area that the two
         densities share; wasserstein, how far the one would have to be moved to become the other, in the same unit.
         What a tree has pruned is exactly zero there.
     summary : DataFrame
-        A row a tree: kind, trusted (by `diagnose` alone; missing where it could not look), terms_kept, relevant_terms,
+        A row per tree: kind, trusted (by `diagnose`; missing where it could not look), terms_kept, relevant_terms,
         largest_difference, median_difference, median_sd_ratio (of what neither has pruned), median_overlap, seconds,
         effective_draws (the smallest bulk ESS of the parameters compared, or the number of independent draws),
         effective_draws_a_second, speed_up (how many times faster than the reference the fit was), log_evidence with its
@@ -183,10 +183,10 @@ class Comparison(Shown):
         predictive density) with its se, and log_score_difference from the reference with its se. In the order that the
         trees were given in, never ranked. What is printed is part of it.
     relevance : DataFrame
-        A row a pair of trees: how many terms both, only one or neither takes for relevant, Jaccard's index, Cohen's
+        A row per pair of trees: how many terms both, only one or neither takes for relevant, Jaccard's index, Cohen's
         kappa, and the rank correlation of abs(mean) / sd. NaN where one of the two is a one-step method's.
     relevant : DataFrame
-        A row a term, a column a tree: whether it is relevant, as `bs.relevance` has it: kept, and not likely to be
+        A row per term, a column per tree: whether it is relevant, as `bs.relevance` has it: kept, and not likely to be
         chance. One-step methods choose among directions, not weights: they have no column here and no number of
         `relevant_terms`.
     loo : DataFrame or None
@@ -212,7 +212,7 @@ class Comparison(Shown):
         return " ".join(self.sentences)
 
     def _parts(self) -> list[Grid | str]:
-        """A column a tree, which leaves room for words."""
+        """A column per tree, which leaves room for words."""
         shown = pd.concat([self.summary, self._agreement()], axis=1)
         shown["log_evidence_kind"] = shown["log_evidence_kind"].where(shown["log_evidence"].notna(), "")
         rows = []

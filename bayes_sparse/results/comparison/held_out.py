@@ -52,7 +52,7 @@ def held_out_rows(data: Any, target: str | None, called: str | None = None) -> H
     y = values_of(data[1])
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if y.ndim != 1 or not len(y) or bool(pd.isna(y).any()):
-        raise ValueError(f"Held-out targets must be one value a row and none missing, got the shape {y.shape}.")
+        raise ValueError(f"Held-out targets must be one value per row and none missing, got the shape {y.shape}.")
     return HeldOut(data[0], y)
 
 

@@ -104,7 +104,7 @@ def chosen_reference(trees: dict[str, xr.DataTree], reference: str | None) -> st
 
 
 def relevant_terms(trees: dict[str, xr.DataTree], aligned: dict[str, Marginals], terms: int) -> pd.DataFrame:
-    """A row a term, a column a tree: whether it is relevant, by what `bs.relevance` calls so.
+    """A row per term, a column per tree: whether it is relevant, by what `bs.relevance` calls so.
 
     Where NUTS sampled everything it is judged by (mean / sd)^2, among so many ``terms``. One-step methods choose among
     directions and have no column: no weight of theirs is relevant or not.
@@ -126,7 +126,7 @@ def relevant_terms(trees: dict[str, xr.DataTree], aligned: dict[str, Marginals],
 
 
 def agreement(relevant: pd.DataFrame, aligned: dict[str, Marginals], terms: int) -> pd.DataFrame:
-    """A row a pair of trees, NaN where one of them calls no term relevant or not; of ``terms`` to choose among."""
+    """A row per pair of trees, NaN where one of them calls no term relevant or not; of ``terms`` to choose among."""
     rows: dict[tuple[str, str], dict[str, float]] = {}
     for first, second in combinations(aligned, 2):
         row = dict.fromkeys(("both", "only_first", "only_second", "neither", "jaccard", "kappa"), float("nan"))

@@ -44,7 +44,7 @@ def predict_declared(
     if is_bambi(model) and data is not None:
         raise ValueError("New rows of a Bambi model are predicted by itself: model.predict(tree, data=rows).")
     graph, tree = graph_of(model), recentred(fit.tree)
-    with _new_values(graph, data) as n:
+    with _new_values(graph, data) as n, _another_number_of_rows():
         if not fit.linear:
             return _from_forecast(tree, graph, fit.asked, random_seed)
         if fit.evidence is None:
@@ -54,6 +54,20 @@ def predict_declared(
         if read.forecast is None or not isinstance(read.problem, Problem):
             return _from_draws(tree, graph, random_seed)
         return _from_moments(fit.evidence, read, read.problem, read.forecast, random_seed)
+
+
+@contextmanager
+def _another_number_of_rows() -> Iterator[None]:
+    """Say what to do where the observed variable has a number of rows of its own, which PyTensor asserts."""
+    try:
+        yield
+    except AssertionError as problem:
+        if "SpecifyShape" not in str(problem):
+            raise
+        raise ValueError(
+            "The observed variable has the number of rows that it was declared with: declare it with the shape of its "
+            "predictor, pm.Normal('y', mu, sigma, observed=y, shape=mu.shape), to predict another number of rows."
+        ) from None
 
 
 def _from_moments(
