@@ -14,8 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
 
 
 def masked(text):
-    """Words without numbers, which have other last digits on another machine, and without line breaks."""
-    return re.sub(r"[-+]?\d[\d.]*(e[-+]\d+)?", "#", text).split()
+    """Words without numbers, which have other last digits on another machine, units of time, and line breaks."""
+    return re.sub(r"[-+]?\d[\d.]*(e[-+]\d+)?( m?s\b)?", "#", text).split()
 
 
 def test_commands_print_what_the_page_shows(tmp_path, monkeypatch):
