@@ -268,7 +268,7 @@ def prices(smoothness: str | float, labelled: LabelledProblem, *, flat: bool) ->
         price = price_of(labelled.surface.d if labelled.search is None else offered(labelled.search))
         return [0.0, price] if labelled.interchangeable else [price]
     if not isinstance(smoothness, Real) or not (np.isfinite(smoothness) and smoothness >= 0):
-        raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats a degree of freedom), got {smoothness!r}.")
+        raise ValueError(f"`smoothness` is 'auto' or a number >= 0 (nats per degree of freedom), got {smoothness!r}.")
     return [float(smoothness)]
 
 
