@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -242,17 +243,17 @@ def _dense(Phi: Any) -> FloatArray:
     return np.asarray(Phi.toarray(), dtype=float)
 
 
+def _some_rows(data: Prepared, extra: FloatArray | None, sd: float, rows: IntArray) -> Problem:
+    own = None if extra is None else extra[rows]
+    weights = None if data.weights is None else data.weights[rows]
+    part = replace(data, Phi=data.Phi[rows], y=data.y[rows], offset=data.offset[rows], weights=weights)
+    return _problem(part, own, sd)
+
+
 def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
     design = make_design(data.Phi, data.shift, data.scale, extra)
     log_start = np.log(data.likelihood.start(data.unexplained, data.weights))
     pointwise = LikelihoodAtData(data.likelihood, data.y)
-
-    def some_rows(rows: IntArray) -> Problem:
-        own = None if extra is None else extra[rows]
-        weights = None if data.weights is None else data.weights[rows]
-        part = replace(data, Phi=data.Phi[rows], y=data.y[rows], offset=data.offset[rows], weights=weights)
-        return _problem(part, own, sd)
-
     return Problem(
         design=design,
         y=data.y,
@@ -268,7 +269,7 @@ def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
         normal=data.likelihood.normal,
         unit=data.unit,
         trials=float(getattr(data.likelihood, "trials", 1)),
-        some_rows=some_rows,
+        some_rows=partial(_some_rows, data, extra, sd),
     )
 
 
