@@ -29,6 +29,7 @@ _PLACES = {  # a name's file, or the package that it is a file or folder of
     "basis": "bayes_sparse.inputs",
     "compare": "bayes_sparse.results.comparison",
     "correct": "bayes_sparse.results.correct",
+    "data": "bayes_sparse.inputs",
     "datasets": "bayes_sparse",
     "diagnose": "bayes_sparse.results.diagnose",
     "explain": "bayes_sparse.fitting.explain",
@@ -61,7 +62,15 @@ _PLACES = {  # a name's file, or the package that it is a file or folder of
     "unpruned": "bayes_sparse.results.relevance",
     "weights_given": "bayes_sparse.fitting.weights_given",
 }
-_FOLDERS = {"basis", "datasets", "estimators", "likelihoods", "methods", "models"}  # not in a file, but one themselves
+_FOLDERS = {
+    "basis",
+    "data",
+    "datasets",
+    "estimators",
+    "likelihoods",
+    "methods",
+    "models",
+}  # not in a file, but one themselves
 
 __all__ = sorted(_PLACES)  # `estimators` needs scikit-learn, so `import *` leaves it out
 __version__ = "0.1.0"

@@ -14,6 +14,7 @@ from bayes_sparse.fitting.explain import explain as explain
 from bayes_sparse.fitting.fit import fit as fit
 from bayes_sparse.fitting.weights_given import weights_given as weights_given
 from bayes_sparse.inputs import basis as basis
+from bayes_sparse.inputs import data as data
 from bayes_sparse.inputs import likelihoods as likelihoods
 from bayes_sparse.refits.kfold import kfold as kfold
 from bayes_sparse.refits.ladder import ladder as ladder

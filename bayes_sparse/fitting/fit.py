@@ -17,6 +17,7 @@ from bayes_sparse.fitting.choices import (
     choose_likelihood,
     choose_method,
 )
+from bayes_sparse.fitting.in_chunks import rows_for_nuts
 from bayes_sparse.fitting.nuts.sample import sample_at_alpha, sample_whole
 from bayes_sparse.fitting.readings import NamedReading, reading_of
 from bayes_sparse.fitting.search import search
@@ -50,6 +51,7 @@ def fit(
     chains: int = 4,
     random_seed: int | None = None,
     progressbar: bool = True,
+    keep_columns: xr.DataTree | None = None,
     **settings: Any,
 ) -> xr.DataTree:
     """Fit a sparse Bayesian model.
@@ -65,7 +67,8 @@ def fit(
     data : tuple, DataFrame, Dataset or dict
         ``(X, y)``, X dense or sparse, or, with several classes, by class (a dict of tables, an array with a class dim);
         a DataFrame (pandas, polars, pyarrow) or an xarray Dataset with ``target``, whose columns of words, declared
-        categories or booleans become indicators, "colour[red]"; for a
+        categories or booleans become indicators, "colour[red]"; rows in chunks, by dask arrays, a dask DataFrame, a
+        Dataset backed by dask, or `bs.data.parquet`; for a
         `pm.Model` None, or new values for its `pm.Data` by name; for a Bambi model None.
     method : str or method object
         ``"evidence"`` (the model's default), ``"sequential"``, ``"mackay"``, ``"em"``, ``"variational"``, ``"revm"``,
@@ -102,6 +105,8 @@ def fit(
         Makes draws reproducible.
     progressbar : bool
         Show progress on anything that takes longer than a second.
+    keep_columns : DataTree, optional
+        For NUTS of data in chunks: a fit of them, of which the columns kept are taken into memory and sampled.
     **settings
         Settings of the model or of the method by name. Of models: ``hyper``, the shape and rate (a, b) of the Gamma
         prior on precisions (flat for evidence methods and a proper neighbour for NUTS where none is given; for
@@ -134,6 +139,7 @@ def fit(
     likelihood = choose_likelihood(chosen, likelihood, chosen_method)
     handed = Handed(data, target, likelihood, basis, keep, weights, offset, missing, formula)
     if isinstance(chosen_method, NUTS):
+        handed = rows_for_nuts(handed, keep_columns)
         sampling = chosen_method(draws=draws, chains=chains, random_seed=random_seed, progressbar=progressbar)
         tree = _sampled(chosen, chosen_method, handed, sampling)
     else:

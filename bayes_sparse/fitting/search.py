@@ -8,6 +8,7 @@ from bayes_sparse.fitting.asked import asked
 from bayes_sparse.fitting.choices import hyper_in_force, slab_in_force
 from bayes_sparse.fitting.families import Found, Task, family_of, find
 from bayes_sparse.fitting.held import settled
+from bayes_sparse.fitting.in_chunks import check_method_in_chunks
 from bayes_sparse.fitting.readings import NamedReading, Reading, named_reading, reading_of, with_width_found
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inputs import basis as bases
@@ -35,6 +36,7 @@ def search(model: Model, method: Method, handed: Handed, progressbar: bool) -> F
         reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
     if isinstance(reading, NamedReading) and not family.folds_duplicates:
         reading.say_duplicates()
+    check_method_in_chunks(reading.labelled, method)
     found = find(task(settled(reading.labelled, task, progressbar)), progressbar, tried)
     found.attributes.update(asked(model, method, handed))
     return found

@@ -17,10 +17,20 @@ from scipy.sparse import issparse
 from bayes_sparse.common.checks import positive
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs.chunks import ChunkedData
 from bayes_sparse.inputs.encoding import Encoding
 from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, compiled
 from bayes_sparse.inputs.model import Centred, slab_precision
 from bayes_sparse.inputs.prepare import Prepared
+from bayes_sparse.problem.chunked import (
+    ChunkedDesign,
+    ChunkedProblem,
+    CondensedProblem,
+    RowSource,
+    RowVector,
+    Standard,
+    condensed,
+)
 from bayes_sparse.problem.classes import ClassDesign, ClassProblem
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
@@ -50,27 +60,27 @@ __all__ = [
 ]
 
 _DENSE_BYTES = 200 * 10**6  # sparse features up to this size are made dense where PyMC is to multiply them
+_CHECKED_ROWS = 10**6  # of data in chunks, whose residuals are looked at
 _log = logging.getLogger("bayes_sparse")
 
 
 def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProblem:
     """What the evidence methods fit; ``wide`` is the sd of the bias's prior, None for the likelihood's own."""
     sd = bias_sd(data, wide)
-    extra = np.ones((data.table.n, 1)) if data.basis.bias else None
-    many = data.likelihood.targets == "classes"
-    problem = _class_problem(data, extra, sd) if many else _problem(data, extra, sd)
+    problem = _searched(data, sd)
     w, bias = _blocks(data)
     pointwise = LikelihoodAtData(data.likelihood, data.y)
+    rows = data.chunked
     return LabelledProblem(
         search=problem,
         other=_surface(problem) if isinstance(problem, ClassProblem) else None,
-        y=data.y,
+        y=data.y if rows is None else rows.chunks.array("y"),
         sparse=(w,),
         fixed=(bias,) if problem.design.q else (),
         names=weight_names(data),
         observed=data.table.target,
         obs_dim=data.table.obs_dim,
-        obs=data.table.rows,
+        obs=data.table.rows if rows is None else None,
         unpack=pointwise.unpack,
         settings={
             "model": name,
@@ -87,7 +97,8 @@ def named_problem(data: Prepared, name: str, wide: float | None) -> LabelledProb
         interchangeable=data.basis.kernel,
         scale_free=data.likelihood.scale_free,
         classes=data.classes is not None or hasattr(data.likelihood, "trials"),
-        check=pointwise.check,
+        check=pointwise.check if rows is None else partial(_checked_in_chunks, data.likelihood),
+        passes=None if rows is None else partial(getattr, rows.chunks, "passes"),
     )
 
 
@@ -215,6 +226,8 @@ def kept_precision(data: Prepared, sd: float) -> FloatArray:
         return np.empty(0)
     if data.scale is not None:
         size = np.ones(data.kept.sum())
+    elif data.chunked is not None:
+        size = data.chunked.sd[data.kept]
     elif issparse(data.Phi):
         size = sparse_moments(data.Phi[:, data.kept], data.weights)[1]
     else:
@@ -248,6 +261,40 @@ def _some_rows(data: Prepared, extra: FloatArray | None, sd: float, rows: IntArr
     weights = None if data.weights is None else data.weights[rows]
     part = replace(data, Phi=data.Phi[rows], y=data.y[rows], offset=data.offset[rows], weights=weights)
     return _problem(part, own, sd)
+
+
+def _searched(data: Prepared, sd: float) -> Problem | ClassProblem:
+    """What an evidence method sees: rows in memory, of several classes, or in chunks."""
+    if data.chunked is not None:
+        return _chunked_problem(data, data.chunked, sd)
+    extra = np.ones((data.table.n, 1)) if data.basis.bias else None
+    return _class_problem(data, extra, sd) if data.several else _problem(data, extra, sd)
+
+
+def _chunked_problem(data: Prepared, rows: ChunkedData, sd: float) -> Problem:
+    """Of a normal likelihood a few rows that stand for all; of others products by passes over the chunks."""
+    M, likelihood = len(data.names), data.likelihood
+    standard = Standard(M, data.shift, data.scale, data.basis.bias)
+    source = RowSource(rows.chunks, standard, LikelihoodOfRows(likelihood), rows.weighted)
+    log_start = np.log(likelihood.start(data.unexplained, data.weights))
+    q = standard.width - M
+    common: dict[str, Any] = {
+        "free": np.append(~data.kept, np.zeros(q, dtype=bool)),
+        "fixed_precision": np.append(kept_precision(data, sd), np.full(q, sd**-2.0)),
+        "theta": log_start,
+        "theta_bounds": likelihood.bounds(log_start),
+        "normal": likelihood.normal,
+        "unit": data.unit,
+        "trials": float(getattr(likelihood, "trials", 1)),
+        "observations": rows.survey.total,
+    }
+    if not likelihood.normal:
+        none: Any = None
+        lazy: Any = ChunkedDesign(source, M)
+        return ChunkedProblem(lazy, none, pointwise=none, offset=none, **common)
+    design, t = condensed(source, M)
+    pointwise = LikelihoodAtData(likelihood, t)
+    return CondensedProblem(design, t, pointwise=pointwise, offset=np.zeros(len(t)), source=source, **common)
 
 
 def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
@@ -384,15 +431,38 @@ class LikelihoodAtData:
         return self.likelihood.check(self.y, eta, used, *np.exp(theta))
 
 
+@dataclass(frozen=True)
+class LikelihoodOfRows:
+    """The likelihood along the predictor of any rows; sent to workers, each of which compiles it once."""
+
+    likelihood: Likelihood
+
+    def __call__(self, y: FloatArray, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
+        """Value and three derivatives at predictors and logs of the nuisance parameters."""
+        return tuple(compiled(self.likelihood)(eta, y, *theta))
+
+
+def _checked_in_chunks(
+    likelihood: Likelihood, eta: RowVector, theta: FloatArray, used: float
+) -> LikelihoodCheck | None:
+    """What the residuals say of the likelihood: all of them, or evenly spaced ones where there are very many."""
+    y, at = eta.source.some(eta, _CHECKED_ROWS)
+    return likelihood.check(y, at, used * len(y) / len(eta), *np.exp(theta))
+
+
 def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """Arrays that prediction needs: how inputs were standardised, and the training rows under the kernels."""
     stored: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     if data.classes is not None:
         stored["classes"] = (("class",), data.classes)
-    if data.weights is not None:
+    rows = data.chunked
+    if data.weights is not None and rows is None:
         stored["weights"] = ((data.table.obs_dim,), data.weights)
     if data.offset.any():
         stored["offset"] = ((data.table.obs_dim,), data.offset)
+    for name, there in (("weights", rows and rows.weighted), ("offset", rows and rows.shifted)):
+        if rows is not None and there:
+            stored[name] = ((data.table.obs_dim,), rows.chunks.array(name))
     if data.scale is not None:
         full = _full(data, data.scale)
         assert full is not None

@@ -15,6 +15,7 @@ from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
 from bayes_sparse.inputs import likelihoods
 from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size, without_bias
 from bayes_sparse.inputs.categories import is_time
+from bayes_sparse.inputs.chunks import ChunkedData, chunked_data, is_chunked
 from bayes_sparse.inputs.encoding import Encoding, Missing, lost_in
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.rows import read_rows
@@ -67,6 +68,9 @@ class Prepared:
     own : list of list of str, optional
         Columns of each class's features, where every class has features of its own: Phi then holds those of the first
         class, of the second ..., and names are "column[class]".
+    chunked : ChunkedData, optional
+        Rows that lie in chunks. Then there is no Phi, and y and weights are values that stand for all targets less
+        their offset, and how often they do.
     """
 
     table: Table
@@ -86,6 +90,7 @@ class Prepared:
     encodings: tuple[Encoding, ...]
     centres: IntArray | None = None
     own: list[list[str]] | None = None
+    chunked: ChunkedData | None = None
 
     @property
     def several(self) -> bool:
@@ -127,6 +132,8 @@ def prepare(
 
     Rows of weight zero are left out of everything, and so are, beside a bias, columns that are constant.
     """
+    if is_chunked(data):
+        return _in_chunks(chunked_data(data, target, basis, weights, offset, missing, formula), likelihood, basis, keep)
     handed = read_rows(data, target, weights, offset, missing, formula)
     if handed.weights is not None and not handed.weights.all():
         handed = handed.at(np.flatnonzero(handed.weights))
@@ -170,6 +177,42 @@ def prepare(
         encodings=tuple(part.table.how for part in parts),
         centres=parts[0].centres,
         own=columns if own else None,
+    )
+
+
+def _in_chunks(data: ChunkedData, likelihood: str | Likelihood, basis: Basis, keep: Any) -> Prepared:
+    """The same for rows in chunks, by what the first pass over them has found."""
+    if likelihood != "auto" and likelihoods.resolve(likelihood).targets == "classes":
+        raise ValueError("Data in chunks take likelihoods with one predictor per row: fit one class against the rest.")
+    y, classes, chosen = _target(data.table, likelihood)
+    if data.shifted:
+        _check_offset(np.array([data.survey.beside[2]]), np.append(y, y[:1] + 1), chosen)
+    values, counts = data.targets(chosen, classes)
+    sd, wanted = data.survey.sd, _wanted(keep)
+    table, inside = _beside_a_bias(data.table, sd, wanted) if basis.bias else (data.table, np.ones(len(sd), bool))
+    _say_constant(table.how.constant)
+    places = np.flatnonzero(inside)
+    data.chunks.reader = replace(
+        data.chunks.reader, inside=None if inside.all() else places, classes=classes, numbers=True
+    )
+    scale = np.where(sd > 0, sd, 1.0)[places] if basis.standardise else None
+    return Prepared(
+        table=table,
+        y=values,
+        classes=classes,
+        likelihood=chosen,
+        basis=basis,
+        Phi=table.X,
+        names=table.columns,
+        shift=data.survey.mean[places] if basis.bias and basis.standardise else None,
+        scale=scale,
+        input_shift=None,
+        input_scale=None,
+        kept=_kept(wanted, table.columns, table.how),
+        weights=counts,
+        offset=np.zeros(len(values)),
+        encodings=(table.how,),
+        chunked=data,
     )
 
 

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.by_class import class_tables, is_by_class
+from bayes_sparse.inputs.chunks.sources import is_chunked
 from bayes_sparse.inputs.encoding import Missing
 from bayes_sparse.inputs.formula import parse, variables_of
 from bayes_sparse.inputs.frames import in_the_order_of, is_frame, names_of, values_of
@@ -91,6 +92,8 @@ def read_rows(
     """Read the data, in whichever form they were given; `Rows` are returned as they are."""
     if isinstance(data, Rows):
         return data
+    if is_chunked(data):
+        raise ValueError("This needs the rows in memory, and these lie in chunks: give some of them, by .compute().")
     check_missing(missing)
     if formula is not None:
         return _by_formula(data, target, weights, offset, missing, formula)

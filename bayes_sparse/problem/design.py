@@ -166,6 +166,15 @@ class Design:
         out -= self._in_products.products @ scaled
         return np.asarray(out)
 
+    def along(self, Q: FloatArray) -> Design:
+        """Directions (k, M) in the place of the basis functions, the other columns after them."""
+        return Design(self.project(Q.T), extra=self.extra)
+
+    def ordered(self, order: IntArray, M: int) -> Design:
+        """The columns in another order, of which so many are basis functions."""
+        columns = self.columns(order)
+        return Design(columns[:, :M], extra=columns[:, M:])
+
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """``Phi' diag(weights) Phi`` over all columns: for tall problems, where width is small."""
         M, out = self.M, np.empty((self.width, self.width))

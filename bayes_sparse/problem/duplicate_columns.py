@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import IntArray
+from bayes_sparse.problem.chunked import ChunkedDesign
 from bayes_sparse.problem.sparse_design import AnyDesign
 
 __all__ = ["Duplicate", "duplicate_columns", "in_words"]
@@ -16,12 +17,13 @@ _SAME = 1e-10  # of a column's length: a difference so small is none
 _SHOWN = 4
 
 
-def duplicate_columns(design: AnyDesign, among: IntArray) -> list[Duplicate]:
+def duplicate_columns(design: AnyDesign | ChunkedDesign, among: IntArray) -> list[Duplicate]:
     """Those of some columns that are an earlier one, or minus it."""
     size = np.sqrt(np.maximum(design.squares()[among], 0.0))
     among, size = among[size > 0], size[size > 0]
     # Equal columns have equal products with any vector: sort those, then compare in full only where they agree.
-    products = np.abs(design.transposed_times(np.cos(np.arange(1.0, design.n + 1)))[among])
+    any_vector = design.probe if isinstance(design, ChunkedDesign) else np.cos(np.arange(1.0, design.n + 1))
+    products = np.abs(design.transposed_times(any_vector)[among])
     order = np.argsort(products, kind="stable")
     reach = (_SAME * np.sqrt(design.n) * size)[order]
     apart = np.diff(products[order]) > np.maximum(reach[1:], reach[:-1])
@@ -30,9 +32,9 @@ def duplicate_columns(design: AnyDesign, among: IntArray) -> list[Duplicate]:
     return sorted(twin for first, end in runs for twin in _within(design, np.sort(among[order[first:end]])))
 
 
-def _within(design: AnyDesign, group: IntArray) -> list[Duplicate]:
+def _within(design: AnyDesign | ChunkedDesign, group: IntArray) -> list[Duplicate]:
     """The twins among a few columns."""
-    columns = design.columns(group)
+    columns = design.rotated(group) if isinstance(design, ChunkedDesign) else design.columns(group)
     length = np.linalg.norm(columns, axis=0)
     found: list[Duplicate] = []
     left: NDArray[np.bool_] = np.ones(len(group), dtype=bool)

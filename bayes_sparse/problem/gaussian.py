@@ -52,10 +52,13 @@ def weighted_gram(Phi: FloatArray, b: FloatArray) -> FloatArray:
     Parameters
     ----------
     Phi : array (n, k)
-        In either memory order; for columns held as rows, hand in the transpose.
+        In either memory order; for columns held as rows, hand in the transpose. Columns of rows in chunks have a
+        product of their own.
     b : array (n,)
         Weights of the observations. Negative ones are allowed.
     """
+    if not isinstance(Phi, np.ndarray):  # of rows in chunks
+        return np.asarray(Phi.gram(b))
     n, k = Phi.shape
     product = _mirrored if k >= _MANY and b.min(initial=0.0) >= 0 else _whole
     step = max(1024, _BLOCK // max(k, 1))

@@ -117,8 +117,8 @@ class LabelledProblem:
         Name of the observed variable.
     obs_dim : str
         Name of the dimension of observations.
-    obs : array (n,)
-        Labels of the observations.
+    obs : array (n,), optional
+        Labels of the observations; None for rows in chunks, which have none.
     unpack : callable
         ``unpack(theta)`` gives nuisance parameters by name on their own scale.
     settings : dict
@@ -160,6 +160,8 @@ class LabelledProblem:
         where pruned, and of theta (S, t), and the prior precisions (M,), infinite where pruned, NaN if there are none.
     coords : dict
         Labels of the dims of a user's own model.
+    passes : callable, optional
+        How often rows that lie in chunks were looked at so far; None for rows in memory.
     """
 
     search: AnyProblem | None
@@ -170,7 +172,7 @@ class LabelledProblem:
     names: list[str]
     observed: str
     obs_dim: str
-    obs: NDArray[Any]
+    obs: NDArray[Any] | None
     unpack: Callable[[FloatArray], dict[str, NDArray[Any]]]
     settings: dict[str, Any]
     shift: FloatArray | None = None
@@ -191,6 +193,7 @@ class LabelledProblem:
     held: Held | None = None
     users: Callable[[FloatArray, FloatArray, FloatArray], dict[str, tuple[tuple[str, ...], NDArray[Any]]]] | None = None
     coords: dict[str, NDArray[Any]] = field(default_factory=dict)
+    passes: Callable[[], int] | None = None
 
     @property
     def observations(self) -> tuple[Observations, ...]:
@@ -198,7 +201,8 @@ class LabelledProblem:
         if self.every:
             return self.every
         dims = (self.obs_dim, *(f"{self.observed}_dim_{i}" for i in range(1, self.y.ndim)))
-        return (Observations(self.observed, dims, {self.obs_dim: self.obs}, self.y),)
+        labels = {} if self.obs is None else {self.obs_dim: self.obs}
+        return (Observations(self.observed, dims, labels, self.y),)
 
     @property
     def linear(self) -> Problem | None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.gaussian import Dual, Primal, by_rows, weighted_gram
 from bayes_sparse.problem.groups import Groups
 from bayes_sparse.problem.sparse_design import AnyDesign
@@ -274,6 +275,11 @@ class Problem:
         """Number of observations, each as often as its weight says."""
         return float(self.design.n if self.weights is None else self.weights.sum())
 
+    @property
+    def spread(self) -> float:
+        """Sd of the targets of a normal likelihood, less the offset."""
+        return weighted_sd(self.y - self.offset, self.weights)
+
     def precisions(self, index: NDArray[np.intp], alpha: FloatArray, theta: FloatArray) -> FloatArray:
         """Precisions of the active columns: those given where free, those of the declaration where fixed."""
         free = self.free[index]
@@ -310,6 +316,14 @@ class Problem:
     def predictor(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:
         """Predictors (S, n) of many draws of some columns' weights (S, k)."""
         return np.asarray(self.offset + w @ self.design.columns(index).T)
+
+    def row_predictor(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:
+        """Predictors (n,) of the rows as they were handed in, at one set of weights."""
+        return self.offset + self.design.times(w, index)
+
+    def log_joint_at(self, w: FloatArray, index: NDArray[np.intp], theta: FloatArray) -> FloatArray:
+        """Log-likelihood (S,) of all observations together at draws of some columns' weights (S, k)."""
+        return self.log_joint(self.predictor(w, index), theta)
 
     def derivatives(self, eta: FloatArray, theta: FloatArray, count: int = 3) -> Terms:
         """`pointwise` with the observation weights; so many derivatives at least."""

@@ -156,6 +156,15 @@ class SparseDesign:
         """``Phi @ directions`` over the M basis functions, for directions of shape (M, k)."""
         return np.asarray(self._X @ (directions / self._scale[:, None]) + self._zero @ directions)
 
+    def along(self, Q: FloatArray) -> Design:
+        """Directions (k, M) in the place of the basis functions, the other columns after them."""
+        return Design(self.project(Q.T), extra=self.extra)
+
+    def ordered(self, order: IntArray, M: int) -> Design:
+        """The columns in another order, of which so many are basis functions."""
+        columns = self.columns(order)
+        return Design(columns[:, :M], extra=columns[:, M:])
+
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """``Phi' diag(weights) Phi`` over all columns, dense: for tall problems, where width is small."""
         M, rows = self.M, self._rows

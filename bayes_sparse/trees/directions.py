@@ -20,7 +20,7 @@ import xarray as xr
 from bayes_sparse.common.types import FloatArray, Variables
 from bayes_sparse.inference.one_step.finish import EigenOutcome
 from bayes_sparse.problem.labelled import LabelledProblem
-from bayes_sparse.problem.surfaces import Surface
+from bayes_sparse.problem.surfaces import Linear, Surface
 from bayes_sparse.trees.description import Drawn
 from bayes_sparse.trees.naming import (
     chain_and_draw,
@@ -175,6 +175,8 @@ class DirectionsDescription:
     def look(self, drawn: Drawn, some: Any, *, each: bool) -> tuple[FloatArray | None, dict[str, FloatArray]]:
         """The log target at the point values of the nuisance parameters."""
         x, theta = drawn.x[some], drawn.theta[some]
+        if isinstance(self._narrow, Linear) and not each:
+            return None, {"log_p": self._narrow.log_joint(x, self._theta) + self._log_prior(x)}
         held = self.pointwise(x)
         pointwise = (self._narrow.log_densities(x, theta) if self._theta.size else held) if each else None
         weights = self.labelled.surface.weights

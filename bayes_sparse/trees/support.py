@@ -171,14 +171,17 @@ class SupportDescription:
     def look(self, drawn: Drawn, some: Any, *, each: bool) -> tuple[FloatArray | None, dict[str, FloatArray]]:
         """The log target, with lambda held and integrated out; nuisance parameters as they were drawn."""
         problem, x, k = self.labelled.problem, drawn.x[some], self._k
-        pointwise = self.pointwise(x)
-        log_likelihood = problem.total(pointwise)
+        pointwise = self.pointwise(x) if each else None
+        if pointwise is None:
+            log_likelihood = problem.log_joint_at(x[:, :k], self.outcome.point.index, x[:, k:])
+        else:
+            log_likelihood = problem.total(pointwise)
         if problem.log_prior is not None:
             log_likelihood += [problem.log_prior(row) for row in x[:, k:]]
         targets = {"log_p": log_likelihood + self.outcome.log_laplace(x[:, :k])}
         if self.outcome.marginal:
             targets["log_p_marginal"] = log_likelihood + self.outcome.log_prior(x[:, :k])
-        return pointwise if each else None, targets
+        return pointwise, targets
 
     @cached_property
     def _active(self) -> LinearActive:

@@ -19,7 +19,7 @@ from bayes_sparse.inference.evidence.nearby import Nearby, nearby
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.labelled import LabelledProblem
-from bayes_sparse.problem.problem import Active
+from bayes_sparse.problem.problem import Active, Problem
 from bayes_sparse.trees.description import Drawn
 from bayes_sparse.trees.naming import (
     claimed,
@@ -197,14 +197,16 @@ class WeightsDescription:
     def look(self, drawn: Drawn, some: Any, *, each: bool) -> tuple[FloatArray | None, dict[str, FloatArray]]:
         """The log target at the point values of the nuisance parameters."""
         problem, state, x, theta = self.labelled.searched, self._state, drawn.x[some], drawn.theta[some]
-        eta = problem.predictor(x, state.index)
-        pointwise = problem.log_densities(eta, theta) if each else None
+        pointwise = problem.log_densities(problem.predictor(x, state.index), theta) if each else None
         known = pointwise if not state.theta.size else None  # then they are at their points already
         point = np.broadcast_to(state.theta, (len(x), state.theta.size))
         if state.theta.size > 1:
             x = x - self._followed(theta)
-            eta = problem.predictor(x, state.index)
-        return pointwise, {"log_p": problem.log_joint(eta, point, known) + self._log_prior(x)}
+        if isinstance(problem, Problem) and known is None:
+            joint = problem.log_joint_at(x, state.index, point)
+        else:
+            joint = problem.log_joint(problem.predictor(x, state.index), point, known)
+        return pointwise, {"log_p": joint + self._log_prior(x)}
 
     def _log_prior(self, x: FloatArray) -> FloatArray:
         return np.asarray(self._normaliser - 0.5 * x**2 @ self._state.alpha)

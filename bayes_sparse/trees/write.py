@@ -9,6 +9,7 @@ variables in full, as PyMC has them), ``sample_stats``, ``log_likelihood``,
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ __all__ = [
     "with_weights",
     "with_width",
 ]
+
+_log = logging.getLogger("bayes_sparse")
 
 
 def fit_tree(
@@ -193,6 +196,8 @@ def with_moments(evidence: xr.Dataset, mean: FloatArray, factor: FloatArray) -> 
 
 def _evidence(description: Description, attributes: dict[str, Any]) -> xr.Dataset:
     variables, coords = description.stored()
+    if description.labelled.passes is not None:
+        attributes = {**attributes, "passes": description.labelled.passes()}
     return xr.Dataset(variables, coords=coords, attrs={"approximation": description.approximation, **attributes})
 
 
@@ -208,8 +213,10 @@ def _drawn(description: Description, shape: tuple[int, int], rng: np.random.Gene
         groups = {"posterior": description.named(drawn.x, drawn.theta, shape)}
     stats = {"log_q": drawn.log_q}
     n = labelled.y.size
+    if labelled.passes is not None:
+        _log.info("The rows lie in chunks, so that the log-likelihood of each is left out of the tree.")
     if quick_enough(count * n):
-        stored = small_enough(8 * count * n)
+        stored = labelled.passes is None and small_enough(8 * count * n)
         parts = in_parts(count, n * labelled.predictors)
         looks = [description.look(drawn, some, each=stored) for some in parts]
         for name in looks[0][1]:
@@ -236,7 +243,7 @@ def _coordinates(description: WeightsDescription, drawn: Drawn, shape: tuple[int
 
 def _assembled(labelled: LabelledProblem, groups: dict[str, xr.Dataset]) -> xr.DataTree:
     """Add the data and what prediction needs to the groups of a fit."""
-    obs = {labelled.obs_dim: labelled.obs}
+    obs = {} if labelled.obs is None else {labelled.obs_dim: labelled.obs}
     told = [part for part in labelled.observations if part.told]
     groups["observed_data"] = xr.Dataset(
         {part.name: (part.dims, part.values) for part in told},

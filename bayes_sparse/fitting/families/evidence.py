@@ -176,8 +176,7 @@ class EvidenceFamily:
     def fitted(self, task: Task, end: Maximised) -> Fitted:
         """At the mean of the weights kept; the residuals miss the bias's degree of freedom too."""
         state, problem = end.outcome.state, task.labelled.problem
-        eta = problem.offset + problem.design.times(state.mean, state.index)
-        return Fitted(eta, state.theta, float(state.gamma.sum()))
+        return Fitted(problem.row_predictor(state.mean, state.index), state.theta, float(state.gamma.sum()))
 
     def describe(self, task: Task, end: Maximised) -> WeightsDescription:
         """The weights of the columns kept."""

@@ -118,7 +118,8 @@ class L1PathFamily:
     def fitted(self, task: Task, end: Chosen) -> Fitted:
         """At the point, where every weight that is not zero is one degree of freedom."""
         point = end.outcome.point
-        return Fitted(point.spot.eta, point.theta, float(len(point.index)))
+        eta = task.labelled.problem.row_predictor(point.w, point.index)
+        return Fitted(eta, point.theta, float(len(point.index)))
 
     def describe(self, task: Task, end: Chosen) -> SupportDescription:
         """The weights on the support."""

@@ -154,11 +154,10 @@ class OneStepFamily:
 
     def fitted(self, task: Task, end: Weighed) -> Fitted:
         """At the mean of the directions kept."""
-        surface, outcome = task.labelled.surface, end.outcome
-        assert isinstance(surface, Linear)
+        labelled, surface, outcome = task.labelled, task.labelled.surface, end.outcome
         k, mean = len(outcome.loadings), outcome.posterior.mean
         v = np.append(mean[:k] @ outcome.loadings, mean[k:])
-        return Fitted(surface.predictor(v), outcome.quadratic.theta, end.used + surface.q)
+        return Fitted(labelled.problem.row_predictor(v, labelled.order), outcome.quadratic.theta, end.used + surface.q)
 
     def describe(self, task: Task, end: Weighed) -> DirectionsDescription:
         """The directions kept."""

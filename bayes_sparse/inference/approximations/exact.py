@@ -273,10 +273,10 @@ class Exact:
 def _row_weights(problem: Problem) -> tuple[FloatArray | None, float]:
     """Weights of the squared residuals beside beta, and the part of the log-density that never changes."""
     n = problem.design.n
-    count = np.ones(n) if problem.weights is None else problem.weights
-    constant = -0.5 * float(count.sum()) * np.log(2 * np.pi)
+    constant = -0.5 * problem.count * np.log(2 * np.pi)
     if problem.theta.size:
         return problem.weights, constant
+    count = np.ones(n) if problem.weights is None else problem.weights
     sigma = np.broadcast_to(problem.sigma, (n,))
     return count / sigma**2, constant - float(count @ np.log(sigma))
 

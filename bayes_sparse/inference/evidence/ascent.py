@@ -13,8 +13,8 @@ from bayes_sparse.common.types import FloatArray, IntArray, Report
 from bayes_sparse.inference.evidence.groups import put_useless, term_worth
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.classes import AnyProblem, ClassProblem
-from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.groups import sums
+from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.several_predictors import SeveralProblem
 
 __all__ = ["Ascent", "delete_phantoms", "delete_useless", "iterate", "noise_scale", "without"]
@@ -256,7 +256,7 @@ def _start(problem: AnyProblem) -> FloatArray:
     if problem.grouping is not None:
         label = problem.grouping.label
         mean_square = sums(mean_square, label) / sums(np.ones(len(label)), label)
-    spread = weighted_sd(problem.y - problem.offset, problem.weights) ** 2 if problem.normal else problem.unit**2
+    spread = problem.spread**2 if isinstance(problem, Problem) and problem.normal else problem.unit**2
     return np.asarray(np.maximum(mean_square, 1e-300) * problem.free.sum() / max(spread, 1e-300))
 
 

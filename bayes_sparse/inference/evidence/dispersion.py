@@ -21,6 +21,6 @@ def dispersion(problem: AnyProblem, state: State) -> float:
         return 1.0
     slope, curvature = state.terms[1], -state.terms[2]
     if problem.weights is not None:  # a weight is a number of rows
-        slope = slope / np.sqrt(np.where(problem.weights > 0, problem.weights, 1.0))
+        slope = slope / np.sqrt(np.maximum(problem.weights, 1e-300))
     left, total = max(problem.count - float(state.gamma.sum()), 1.0), float(curvature.sum())
     return float(slope @ slope) / left / (total / problem.count) if total > 0 else 1.0

@@ -59,4 +59,4 @@ def _free_to_go(problem: AnyProblem, state: State) -> bool:
     """Whether the terms kept can do without the price."""
     if isinstance(problem, ClassProblem) or not isinstance(state.posterior, Primal) or not state.free.any():
         return False  # several classes, more terms than rows, and nothing to estimate
-    return int(problem.free.sum()) <= len(problem.y) and dispersion(problem, state) <= _SCATTERED
+    return int(problem.free.sum()) <= problem.design.n and dispersion(problem, state) <= _SCATTERED

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.l1.quadratic import penalised_quadratic
+from bayes_sparse.problem.chunked import ChunkedDesign
 from bayes_sparse.problem.gaussian import weighted_gram
 from bayes_sparse.problem.sparse_design import AnyDesign
 
@@ -25,13 +27,18 @@ class ColumnStore:
         Where they come from.
     """
 
-    def __init__(self, design: AnyDesign) -> None:
+    def __init__(self, design: AnyDesign | ChunkedDesign) -> None:
         self.design = design
+        if isinstance(design, ChunkedDesign):
+            return  # its columns are never held
         self._place = np.full(design.width, -1)
         self._count, self._held = 0, np.empty((32, design.n))
 
     def take(self, index: IntArray) -> FloatArray:
         """The columns asked for, one a row; not to be written to."""
+        if isinstance(self.design, ChunkedDesign):
+            held: Any = self.design.columns(index)
+            return held  # type: ignore[no-any-return]
         new = index[self._place[index] < 0]
         if len(new):
             self._append(new)
@@ -46,7 +53,8 @@ class ColumnStore:
             larger = np.empty((max(stop, 2 * len(self._held)), self.design.n))
             larger[: self._count] = self._held[: self._count]
             self._held = larger
-        self._held[self._count : stop] = self.design.columns(new).T
+        columns: Any = self.design.columns(new)
+        self._held[self._count : stop] = columns.T
         self._place[new] = np.arange(self._count, stop)
         self._count = stop
 

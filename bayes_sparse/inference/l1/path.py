@@ -29,7 +29,8 @@ def best_theta(problem: Problem, eta: FloatArray, theta: FloatArray) -> FloatArr
         return theta
     low, high = problem.theta_bounds.T
     if problem.normal and problem.log_prior is None:
-        variance = np.average((problem.y - eta) ** 2, weights=problem.weights)
+        square = (problem.y - eta) ** 2
+        variance = float(square.sum() if problem.weights is None else problem.weights @ square) / problem.count
         return np.asarray(np.clip([0.5 * np.log(max(variance, 1e-300))], low, high))
 
     def cost(t: FloatArray) -> float:

@@ -17,6 +17,7 @@ from scipy.linalg import qr
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.sparse_design import AnyDesign
 
 __all__ = ["Linear", "Look", "Surface"]
 
@@ -127,8 +128,7 @@ class Linear:
         if d == problem.design.M and free[:d].all():
             return cls(problem, scale_free=scale_free)
         order = np.append(np.flatnonzero(free), np.flatnonzero(~free))
-        columns = problem.design.columns(order)
-        return cls(_with_design(problem, Design(columns[:, :d], extra=columns[:, d:])), scale_free=scale_free)
+        return cls(_with_design(problem, problem.design.ordered(order, d)), scale_free=scale_free)
 
     def log_prior(self, theta: FloatArray) -> float:
         """Log-density of the nuisance parameters."""
@@ -173,8 +173,7 @@ class Linear:
 
     def along(self, Q: FloatArray) -> Linear:
         """Directions become columns of their own."""
-        design = self.problem.design
-        narrow = Design(design.project(Q.T), extra=design.extra)
+        narrow = self.problem.design.along(Q)
         return Linear(_with_design(self.problem, narrow, k=len(Q)), scale_free=self.scale_free)
 
     def reduced(self) -> tuple[Linear, FloatArray | None]:
@@ -202,6 +201,10 @@ class Linear:
         if self.problem.normal and (theta.size or np.ndim(self.problem.sigma) == 0):
             return np.asarray(self.gram * self.problem.noise(theta) ** -2.0)
         return self.problem.design.gram(b)
+
+    def log_joint(self, v: FloatArray, theta: FloatArray) -> FloatArray:
+        """Log-likelihood (S,) of all observations together, with their weights, for every draw and one theta."""
+        return self.problem.log_joint_at(v, self._index, np.broadcast_to(theta, (len(v), theta.size)))
 
     def log_densities(self, v: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-likelihood of each observation for every draw."""
@@ -241,6 +244,6 @@ class _Look:
         return self._surface.scale_free and self._surface.problem.separates(self._eta)
 
 
-def _with_design(problem: Problem, design: Design, k: int | None = None) -> Problem:
+def _with_design(problem: Problem, design: AnyDesign, k: int | None = None) -> Problem:
     d = int(problem.free.sum()) if k is None else k
     return replace(problem, design=design, free=np.arange(design.width) < d, groups=None)

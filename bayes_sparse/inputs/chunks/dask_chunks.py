@@ -1,0 +1,150 @@
+"""Chunks of rows that dask holds or reads; a pass is one small graph, and dask alone decides where it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, reduce
+from importlib import import_module
+from operator import attrgetter
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from bayes_sparse.inputs.table import in_words
+from bayes_sparse.problem.chunked.passes import Chunk
+
+__all__ = ["DaskChunks", "Reader", "need_dask"]
+
+_FAN = 8  # answers merged by one task
+
+
+def need_dask(module: str = "dask") -> Any:
+    """The library or a part of it, or a sentence."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError("Data in chunks need dask: pip install 'bayes_sparse[dask]'.") from error
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """How a piece of what was handed in becomes a chunk of numbers, on the worker that has it.
+
+    Attributes
+    ----------
+    parts : callable
+        From a piece to features, targets, weights and offset (the last two None where there are none).
+    names : list of str
+        Of the features.
+    inside : int array
+        Those that are fitted, of all that were handed in.
+    drop : bool
+        Whether rows with missing values are left out.
+    classes : array, optional
+        Labels of the targets, which become 0, 1 ...
+    numbers : bool
+        Whether the targets become floats; as they are for a first look.
+    """
+
+    parts: Callable[..., tuple[Any, Any, Any, Any]]
+    names: list[str]
+    inside: NDArray[np.intp] | None = None
+    drop: bool = False
+    classes: NDArray[Any] | None = None
+    numbers: bool = False
+
+    def __call__(self, *piece: Any) -> Chunk:
+        """Rows that count."""
+        X, y, weights, offset = self.parts(*piece)
+        sizes = {len(part) for part in (X, y, weights, offset) if part is not None}
+        if len(sizes) > 1:
+            raise ValueError(f"X, y, weights and offset of a chunk have {sorted(sizes)} rows; they must be as many.")
+        if X.dtype.kind not in "fiub":
+            raise ValueError(f"Columns in chunks must be numbers, and one of {in_words(self.names)} holds {X.dtype}.")
+        weights, offset = (None if part is None else np.asarray(part, dtype=float) for part in (weights, offset))
+        kept = np.ones(len(y), dtype=bool) if weights is None else weights != 0
+        if self.drop:
+            for part in (X, y, weights, offset):
+                if part is not None and part.dtype.kind == "f":
+                    lost = np.isnan(part)
+                    kept &= ~(lost.any(axis=1) if part.ndim == 2 else lost)
+        if not kept.all():
+            X, y, weights, offset = (None if part is None else part[kept] for part in (X, y, weights, offset))
+        if self.inside is not None:
+            X = X[:, self.inside]
+        if self.classes is not None:
+            y = np.searchsorted(self.classes, y)
+        return Chunk(X, y.astype(float) if self.numbers else y, offset, weights)
+
+
+class DaskChunks:
+    """Pieces that dask computes, one for each chunk.
+
+    Parameters
+    ----------
+    pieces : list of tuple of Delayed
+        One a chunk, as `Reader.parts` takes it.
+    reader : Reader
+        What makes numbers of them.
+    """
+
+    def __init__(self, pieces: list[tuple[Any, ...]], reader: Reader) -> None:
+        self.pieces, self.reader = pieces, reader
+        self.lengths: list[int] = []
+        self.passes = 0
+
+    @property
+    def n(self) -> int:
+        """Number of rows; known after the first pass."""
+        return sum(self.lengths)
+
+    def fold(self, work: Callable[[Chunk], Any], merge: Callable[[Any, Any], Any]) -> Any:
+        """One pass: chunks in any order on any worker, what they give in the order of the rows."""
+        dask = need_dask()
+        self.passes += 1
+        task, look, join = self._task(work, merge), dask.delayed(_looked), dask.delayed(_joined)
+        found = [look(task, *piece) for piece in self.pieces]
+        while len(found) > 1:
+            found = [join(task, found[at : at + _FAN]) for at in range(0, len(found), _FAN)]
+        try:
+            with _threads().limit(limits=1):  # chunks run side by side already
+                return found[0].compute()
+        except FileNotFoundError as error:
+            raise ValueError(f"A file of the data is gone ({error}): put it back, or read the folder anew.") from error
+
+    def _task(self, *own: Callable[..., Any]) -> Any:
+        """What the workers need to know, sent to each of them once."""
+        return need_dask().delayed((self.reader, *own), traverse=False, name=f"pass-{uuid4().hex}")
+
+    def array(self, name: str) -> Any:
+        """Something that every row has, as a dask array: nothing is computed till it is asked for."""
+        da, task, look = need_dask("dask.array"), self._task(attrgetter(name)), need_dask().delayed(_looked)
+        parts = [
+            da.from_delayed(look(task, *piece), shape=(length,), dtype=float)
+            for piece, length in zip(self.pieces, self.lengths, strict=True)
+        ]
+        return da.concatenate(parts)
+
+    def reading(self, **changes: Any) -> DaskChunks:
+        """The same pieces read in another way; passes are counted on."""
+        other = DaskChunks(self.pieces, replace(self.reader, **changes))
+        other.lengths, other.passes = self.lengths, self.passes
+        return other
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _looked(task: tuple[Any, ...], *piece: Any) -> Any:
+    reader, work = task[:2]
+    return work(reader(*piece))
+
+
+def _joined(task: tuple[Any, ...], parts: list[Any]) -> Any:
+    return reduce(task[2], parts)
