@@ -5,13 +5,15 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pymc as pm
 import pytest
 import xarray as xr
+from scipy import stats
 from scipy.special import expit
 
 import bayes_sparse as bs
 from bayes_sparse.trees.read import stored
-from tests.support import as_sampled
+from tests.support import as_sampled, refused
 
 RNG = np.random.default_rng(52)
 N = 80
@@ -352,3 +354,27 @@ def test_draws_of_some_columns_are_told_apart_by_name(trees):
     turned["posterior"] = xr.DataTree(tree["posterior"].to_dataset().isel(basis=slice(None, None, -1)))
     expected, found = (bs.predict(t.drop_nodes("evidence"), NEW) for t in (tree, turned))
     np.testing.assert_allclose(found["mean"], expected["mean"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("shaped", [True, False])
+def test_a_mean_and_a_spread_of_another_number_of_rows(shaped):
+    """Quantiles by a spread that depends on columns, as the how-to page has them."""
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(300, 4)), rng.normal(size=(2000, 4))
+    spread = np.exp(-0.5 + 0.6 * new[:, 3])
+    y = X[:, 1] + np.exp(-0.5 + 0.6 * X[:, 3]) * rng.normal(size=300)
+    with pm.Model() as model:
+        rows = pm.Data("rows", X)
+        w, v = (pm.Normal(name, 0, 1, shape=4) for name in "wv")
+        middle, log = pm.Normal("level", 0, 5) + rows @ w, pm.Normal("log", 0, 2) + rows @ v
+        more = {"shape": middle.shape} if shaped else {}
+        pm.Normal("y", middle, pm.math.exp(log), observed=y, **more)
+    tree = bs.fit(model, sparse=["w", "v"], draws=500, random_seed=0)
+    if not shaped:
+        refused(lambda: bs.predict(tree, {"rows": new}, model=model), "shape=mu.shape")
+        return
+    found = bs.predict(tree, {"rows": new}, model=model)
+    high = found["mean"].to_numpy() + stats.norm.ppf(0.9) * found["sd"].to_numpy()
+    below = stats.norm.cdf((high - new[:, 1]) / spread)  # the probability of a new observation below its 90% quantile
+    assert abs(below.mean() - 0.9) < 0.02
+    assert np.abs(below - 0.9).mean() < 0.04
