@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sysconfig
+import traceback
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +23,10 @@ _WRITTEN = {"column", *_MOMENTS, "theta", "log_evidence", "mean", "sd", "relevan
 _TOLD = {"method", "approximation", "status"}
 _NAMED = {"likelihood": dict, "basis": dict, "columns": list, "vectors": dict}
 _CURE = "it was changed or cut short on the way, so take another copy or fit again"
-_FOREIGN = (KeyError, IndexError, AttributeError, TypeError, AssertionError, json.JSONDecodeError)
+_SHOWN = 120  # characters of an error that is not ours
+_PACKAGE = str(Path(__file__).parents[1])
+_LIBRARIES = tuple({path for name, path in sysconfig.get_paths().items() if name.endswith("lib")})
+_PASSED_ON = (ImportError, OSError, MemoryError, Warning)
 
 
 def reads_a_fit[F: Callable[..., Any]](function: F) -> F:
@@ -34,14 +40,32 @@ def reads_a_fit[F: Callable[..., Any]](function: F) -> F:
             raise TypeError(f"{name} takes a tree from bayes_sparse.fit, not one of type {type(tree).__name__}.")
         try:
             return function(tree, *args, **kwargs)
-        except _FOREIGN as error:
+        except Exception as error:
             trees = tree.values() if isinstance(tree, dict) else [tree]
-            wrong = [found for own in trees if isinstance(own, xr.DataTree) and (found := _damage(own))]
-            if not wrong or str(error).endswith("."):  # a fault of ours, or a sentence of ours
+            trees = [own for own in trees if isinstance(own, xr.DataTree)]
+            if not trees or not _is_foreign(error):
                 raise
-            raise ValueError(f"{name} cannot read this tree, for {wrong[0]}; {_CURE}.") from error
+            wrong = next(filter(None, map(_damage, trees)), None)
+            if wrong:
+                raise ValueError(f"{name} cannot read this tree, for {wrong}; {_CURE}.") from error
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN].partition(". ")[0].rstrip(".")
+            raise ValueError(
+                f"{name} cannot read this tree ({said}): if it was changed on the way, take another copy or fit again, "
+                "and if it is as fit wrote it, this is a fault of bayes_sparse, so please report it."
+            ) from error
 
     return cast("F", call)
+
+
+def _is_foreign(error: Exception) -> bool:
+    """Whether an error is neither a sentence of ours, nor about how a function was called, nor from the user's code."""
+    inside = traceback.extract_tb(error.__traceback__)[1:]
+    if not inside or isinstance(error, _PASSED_ON):
+        return False
+    place = inside[-1].filename
+    if place.startswith(_PACKAGE):
+        return not str(error).endswith((".", "?"))
+    return place.startswith(("<", *_LIBRARIES))
 
 
 def settings_of(tree: xr.DataTree) -> dict[str, Any]:

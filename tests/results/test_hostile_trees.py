@@ -5,10 +5,12 @@ import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
 import bayes_sparse as bs
+from bayes_sparse.command_line.files import read_tree
 from bayes_sparse.inputs.basis._stored_function import was_handed_over
 from tests.support import assert_one_sentence
 
@@ -148,6 +150,53 @@ def test_damage_is_one_sentence(tree):
             assert said is None or "Expecting" not in said, (what, name)
             if said is not None:
                 assert_one_sentence(said)
+
+
+def test_damage_that_nobody_has_thought_of(tree):
+    """What ends in an error of another library is said in a sentence that shows it; errors of the user's code stay."""
+    evidence = tree["evidence"].to_dataset()
+    words = evidence.assign(kept=evidence["kept"].copy(data=np.full(evidence["kept"].shape, "<b>", dtype=object)))
+    said = refusal(bs.relevance, tree.assign({"evidence": xr.DataTree(words)}))
+    assert_one_sentence(said, "relevance cannot read this tree (TypeError: ", "report it")
+    said = refusal(lambda changed: bs.predict(changed, X), with_settings(tree, vectors={"w": 5}))
+    assert_one_sentence(said, "predict cannot read this tree (TypeError: 'int' object")
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        bs.relevance(tree, no_such_thing=1)
+
+
+def test_errors_of_a_basis_function_are_its_own(by_function):
+    def wrong(X):
+        raise KeyError("of the user's")
+
+    with pytest.raises(KeyError, match="of the user's"):
+        bs.predict(by_function, X, basis=wrong)
+
+
+HOSTILE = "__import__('os').system('touch {}')"
+
+
+def test_a_stored_formula_runs_nothing(tmp_path):
+    """Wherever code is put into what a formula has stored."""
+    frame, mark = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y), tmp_path / "ran"
+    made = bs.fit("ard_gaussian", frame, formula="y ~ poly(a, 2) + b", draws=0)
+    settings, code = made.attrs["bayes_sparse"], HOSTILE.format(mark)
+    for word in ("poly(a, 2)", "poly", "b"):
+        changed = made.copy()
+        changed.attrs["bayes_sparse"] = settings.replace(json.dumps(word)[1:-1], json.dumps(code)[1:-1])
+        assert changed.attrs["bayes_sparse"] != settings
+        said = refusal(lambda changed: bs.predict(changed, frame), changed)
+        assert said is not None
+        assert_one_sentence(said)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_file_that_is_cut_short(tree, tmp_path, share):
+    whole, path = bytes(tree.to_netcdf(None, engine="h5netcdf")), tmp_path / "tree.nc"
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ValueError, match="is no NetCDF file") as error:
+        read_tree(str(path))
+    assert_one_sentence(str(error.value))
 
 
 @pytest.mark.parametrize(("name", "values"), [("column", [99]), ("column", [-3]), ("coordinate_mean", [np.nan])])

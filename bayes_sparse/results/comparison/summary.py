@@ -263,7 +263,7 @@ def loo_of(
     if len(found) < 2:
         return None, columns
     stats: Any = import_module("arviz_stats")  # takes most of a second, and fitting does not need it
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # rows of density zero to all digits have no weight
         warnings.simplefilter("ignore", UserWarning)
         return stats.compare(found, round_to="none"), columns
 
