@@ -25,7 +25,7 @@ _NEEDED = {
 }
 _PROBLEMS = ((8, 9), (3, 6, 8, 9))  # the paper's
 _EACH = 500  # digits of a class
-_STUDIES = ("digits", "calibration", "honesty", "kropotov2007", "own_models", "wide")
+_STUDIES = ("blogreg", "digits", "calibration", "honesty", "kropotov2007", "own_models", "rvm2018", "wide")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -37,11 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"{' and '.join(missing)} not installed: pip install -e '.[studies]'")
     output = given.output or Path(f"{given.study}_study")
     run = {
+        "blogreg": _blogreg,
         "calibration": _calibration,
         "honesty": _honesty,
         "digits": _digits,
         "kropotov2007": _kropotov2007,
         "own_models": _own_models,
+        "rvm2018": _rvm2018,
         "wide": _wide,
     }
     run[given.study](given, output)
@@ -98,6 +100,28 @@ def _kropotov2007(given: argparse.Namespace, output: Path) -> None:
     table = study.run(plan, output, _crew(given), retry=given.retry)
     _written(table, page(table), output, given.study)
     picture(table, output / "kropotov2007.png")
+
+
+def _blogreg(given: argparse.Namespace, output: Path) -> None:
+    from studies import blogreg as study
+    from studies.blogreg_page import page, picture
+
+    asked = {"sets": given.sets, "methods": given.methods, "repeats": given.repeats}
+    plan = study.cells_of(**{name: value for name, value in asked.items() if value is not None})
+    table = study.run(plan, output, _crew(given), retry=given.retry)
+    _written(table, page(table), output, given.study)
+    picture(table, output / "blogreg.png")
+
+
+def _rvm2018(given: argparse.Namespace, output: Path) -> None:
+    from studies import rvm2018 as study
+    from studies.rvm2018_page import page, picture
+
+    asked = {"sets": given.sets, "methods": given.methods, "repeats": given.repeats}
+    plan = study.cells_of(**{name: value for name, value in asked.items() if value is not None})
+    table = study.run(plan, output, _crew(given), retry=given.retry)
+    _written(table, page(table), output, given.study)
+    picture(output / "rvm2018.png")
 
 
 def _crew(given: argparse.Namespace) -> Crew:

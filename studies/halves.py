@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,20 @@ from scipy.stats import rankdata
 
 from bayes_sparse import datasets
 from bayes_sparse.common.types import FloatArray
+from studies.cells import Cell, Crew, Record, answers, failure, forget_failures, progress
 
-__all__ = ["CODES", "REPEATS", "averaged", "features", "halves", "log_score", "markdown", "points"]
+__all__ = [
+    "CODES",
+    "REPEATS",
+    "averaged",
+    "checked",
+    "computed",
+    "features",
+    "halves",
+    "log_score",
+    "markdown",
+    "points",
+]
 
 REPEATS = 5  # times a set is halved; both halves take turns at training
 _LEAST = 1e-15  # probability: a log score stays finite
@@ -47,7 +61,7 @@ def features(name: str) -> tuple[FloatArray, NDArray[np.intp]]:
             made = [(values == level).to_numpy(float) for level in (levels[:1] if len(levels) == 2 else levels)]
         columns += [np.where(missing, np.mean(column[~missing]), column) for column in made]
     X = np.column_stack(columns)
-    X = X[:, X.std(axis=0) > 0]
+    X = X[:, np.ptp(X, axis=0) > 0]
     return (X - X.mean(axis=0)) / X.std(axis=0), np.unique(table["target"], return_inverse=True)[1]
 
 
@@ -62,6 +76,56 @@ def log_score(probability: FloatArray, y: NDArray[Any]) -> float:
     """Mean log probability of what was seen, given that of class 1."""
     right = np.where(y == 1, probability, 1 - probability)
     return float(np.mean(np.log(np.maximum(right, _LEAST))))
+
+
+def checked(given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse what is not there, in a sentence."""
+    if unknown := sorted(set(given) - set(known)):
+        raise ValueError(f"There is no {unknown[0]!r}; there are {', '.join(known)}.")
+
+
+def computed(
+    judged: Callable[..., Record],
+    plan: pd.DataFrame,
+    output: Path,
+    crew: Crew | None = None,
+    *,
+    version: int = 1,
+    retry: bool = False,
+    progressbar: bool = True,
+) -> pd.DataFrame:
+    """All cells of a plan; each is stored when it is done.
+
+    Parameters
+    ----------
+    judged : callable
+        Called with the values of a row.
+    plan : DataFrame
+        A row per cell.
+    output : Path
+        A folder; several processes may share it.
+    crew : Crew, optional
+        Who computes; by default this process.
+    version : int
+        Of `judged`.
+    retry : bool
+        Make fits again that failed before.
+    progressbar : bool
+        Show a bar with the time left.
+
+    Returns
+    -------
+    DataFrame
+        The plan with what was found, a row per fit; ``status`` has the reason where a fit failed, and its numbers are
+        NaN.
+    """
+    cells = [Cell(judged, tuple(row.values()), version) for row in plan.to_dict("records")]  # plain numbers
+    if retry:
+        forget_failures(cells, output / "cells")
+    with progress("Fits", progressbar) as report:
+        found = answers(cells, output / "cells", crew or Crew(), report)
+    rows = [{"status": reason} if (reason := failure(answer)) is not None else answer for answer in found]
+    return pd.concat([plan.reset_index(drop=True), pd.DataFrame(rows)], axis=1)
 
 
 def averaged(table: pd.DataFrame, measure: str) -> pd.DataFrame:

@@ -22,10 +22,10 @@ from bayes_sparse.common.types import FloatArray
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs.basis import rbf
 from bayes_sparse.results.predict.predict import predict
-from studies.cells import Cell, Crew, Record, answers, failure, forget_failures, progress
-from studies.halves import REPEATS, features, halves, log_score
+from studies.cells import Crew, Record
+from studies.halves import REPEATS, checked, computed, features, halves, log_score
 
-__all__ = ["METHODS", "OURS", "PROTOCOLS", "SETS", "WIDTHS", "cells_of", "chosen", "judged", "run", "tidy"]
+__all__ = ["METHODS", "OURS", "PROTOCOLS", "SETS", "WIDTHS", "cells_of", "chosen", "judged", "run"]
 
 VERSION = 1  # of the steps: raise it when the same settings give other results
 SETS = {
@@ -65,7 +65,7 @@ def judged(name: str, method: str, width: float, squared: bool, repeat: int, hal
 
     Those folds are left out for our defaults, which have their width by evidence.
     """
-    X, y = features(name)
+    X, y = features(SETS[name])
     train, test = halves(len(y), repeat, half)
     kernel = rbf(width, squared=squared)
     with quiet():
@@ -124,9 +124,8 @@ def cells_of(
 
     The methods of the papers come first, and with them the one that chooses widths.
     """
-    for given, known in ((sets, SETS), (methods, METHODS)):
-        if unknown := set(given) - set(known):
-            raise ValueError(f"There is no {sorted(unknown)[0]!r}; there are {', '.join(known)}.")
+    checked(sets, SETS)
+    checked(methods, METHODS)
     first = [method for method in methods if method not in OURS or method == _ISOTROPIC]
     rows = [
         {"set": name, "method": method, "width": width, "repeat": repeat, "half": half, "squared": squared}
@@ -143,42 +142,9 @@ def cells_of(
 def run(
     plan: pd.DataFrame, output: Path, crew: Crew | None = None, *, retry: bool = False, progressbar: bool = True
 ) -> pd.DataFrame:
-    """All cells of a plan; each is stored when it is done.
-
-    Parameters
-    ----------
-    plan : DataFrame
-        From `cells_of`.
-    output : Path
-        A folder; several processes may share it.
-    crew : Crew, optional
-        Who computes; by default this process.
-    retry : bool
-        Make fits again that failed before.
-    progressbar : bool
-        Show a bar with the time left.
-
-    Returns
-    -------
-    DataFrame
-        The plan with what was found, a row per fit; ``status`` has the reason where a fit failed.
-    """
+    """All cells of a plan, each stored when it is done: `studies.halves.computed`."""
     names = ["set", "method", "width", "squared", "repeat", "half"]
-    cells = [
-        Cell(judged, (SETS[name], method, float(width), bool(squared), int(repeat), int(half)), VERSION)
-        for name, method, width, squared, repeat, half in plan[names].itertuples(index=False)
-    ]
-    if retry:
-        forget_failures(cells, output / "cells")
-    with progress("Fits", progressbar) as report:
-        found = answers(cells, output / "cells", crew or Crew(), report)
-    return tidy(plan, found)
-
-
-def tidy(plan: pd.DataFrame, found: list[Any]) -> pd.DataFrame:
-    """A row per cell: its settings, then its answer; NaN and the reason as ``status`` for one that failed."""
-    rows = [{"status": reason} if (reason := failure(answer)) is not None else answer for answer in found]
-    return pd.concat([plan.reset_index(drop=True), pd.DataFrame(rows)], axis=1)
+    return computed(judged, plan[names], output, crew, version=VERSION, retry=retry, progressbar=progressbar)
 
 
 def chosen(table: pd.DataFrame, protocol: str) -> pd.DataFrame:
