@@ -102,13 +102,13 @@ class Problem(NamedTuple):
 
 PROBLEMS: dict[str, Problem] = {
     "sinc": Problem(lambda repeat: _sinc(0.0, repeat), 1, ("evidence", 1 / 0.6, 3.0), classes=False),
-    "sinc, noise 0.2": Problem(lambda repeat: _sinc(0.2, repeat), 100, ("evidence", 1 / 0.4, 3.0), classes=False),
-    "Boston, 481 rows": Problem(lambda repeat: _boston(481, 25, repeat), 100, (2.0, 3.0, 5.0), classes=False),
-    "Boston, 90 rows": Problem(lambda repeat: _boston(90, 10, repeat), 100, ("evidence", 5.0), classes=False),
+    "sinc, noise 0.2": Problem(lambda repeat: _sinc(0.2, repeat), 40, ("evidence", 1 / 0.4, 3.0), classes=False),
+    "Boston, 481 rows": Problem(lambda repeat: _boston(481, 25, repeat), 25, (2.0, 3.0, 5.0), classes=False),
+    "Boston, 90 rows": Problem(lambda repeat: _boston(90, 10, repeat), 40, ("evidence", 5.0), classes=False),
     "Ripley": Problem(_ripley, 1, ("evidence", 0.3, 0.5, 0.7)),
-    "like Ripley": Problem(_like_ripley, 30, ("evidence", 0.5)),
+    "like Ripley": Problem(_like_ripley, 20, ("evidence", 0.5)),
     "Pima, 200 and 332": Problem(_pima_ripley, 1, ("evidence", 1.0, 2.0, 3.0, 5.0, 10.0)),
-    "Pima, of all 768": Problem(lambda repeat: _pima(200, 332, repeat), 30, ("evidence", 5.0)),
+    "Pima, of all 768": Problem(lambda repeat: _pima(200, 332, repeat), 20, ("evidence", 5.0)),
 }
 # The papers' as it is, without a price on degrees of freedom or a slab; ours by default; the peer.
 METHODS: dict[str, dict[str, Any]] = {"RVM": {"smoothness": 0, "slab": None}, "RVM, default": {}, "SVM": {}}

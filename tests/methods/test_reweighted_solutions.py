@@ -72,3 +72,16 @@ def test_an_exact_solution_is_not_called_a_jump(columns, seed):
     evidence = fit(data, likelihood="negative_binomial")["evidence"]
     exact = abs(float(evidence["lambda"] * evidence["R"] / evidence["N"]) - 1) < 1e-6
     assert evidence.attrs["status"] == ("fixed-point" if exact else "jump")
+
+
+@pytest.mark.parametrize(("seed", "rows", "columns"), [(80, 141, 11), (215, 138, 13), (250, 95, 5), (350, 90, 13)])
+def test_a_solution_beside_a_point_of_the_way_is_not_passed_by(seed, rows, columns):
+    """A rough look and a closer one at the end that two intervals share may see the gap with different signs."""
+    rng = np.random.default_rng(seed)
+    assert (rng.integers(60, 150), rng.integers(3, 15)) == (rows, columns)
+    X, w = rng.standard_normal((rows, columns)), rng.standard_normal(columns)
+    y = (rng.random(rows) < 1 / (1 + np.exp(-X @ w))).astype(int)
+    evidence = fit((X, y))["evidence"]
+    assert evidence.attrs["status"] == "fixed-point"
+    assert_allclose(evidence["lambda"] * evidence["R"], evidence["N"], rtol=1e-8)
+    assert_minimum(evidence, "bernoulli", y, X=X, Z=standardised(X))

@@ -48,7 +48,7 @@ def first_solution(path: Path, report: Report) -> tuple[Solution, list[Record]]:
     walk = _Walk(path, report)
     if not walk.top > 0:
         return Solution(path.null, Status.NULL), walk.visited
-    start = walk.see(path.cold(_WEAK * walk.top, _ROUGH))
+    start = walk.see(walk.sure(path.cold(_WEAK * walk.top, _ROUGH), _ROUGH))
     found = walk.down(start) or walk.up(start)
     return found or Solution(path.null, Status.NULL), walk.visited
 
@@ -82,15 +82,19 @@ class _Walk:
 
     def to(self, knob: float, near: Point, tolerance: float) -> Point:
         """Go to a point from another one."""
-        return self.see(self._path.at(knob, near, tolerance))
+        return self.see(self.sure(self._path.at(knob, near, tolerance), tolerance))
+
+    def sure(self, point: Point, tolerance: float) -> Point:
+        """The point, or a closer look at it: intervals share ends, and the sign of a gap must be one in both."""
+        unsure = tolerance > _FINE and abs(point.gap) <= _SURE
+        return self._path.at(point.knob, point, _FINE) if unsure else point
 
     def down(self, point: Point) -> Solution | None:
         """The first turn below a point where lambda should shrink; None elsewhere, and where there is none."""
         while point.gap <= 0 and point.knob > _WEAKEST * self.top:
             high, point = point, self.to(_downwards(point), point, _ROUGH)
             if point.gap > 0:
-                found = self.between(point, high)
-                return None if found is None else found[1]
+                return self.between(point, high)[1]
         return None
 
     def up(self, point: Point) -> Solution | None:
@@ -108,9 +112,8 @@ class _Walk:
         """The turns between two points, looking closer where one may hide."""
         if not low.knob < high.knob:  # a rough and a fine look at the same place
             return
-        found = self.between(low, high) if low.gap > 0 >= high.gap else None
-        if found is not None:
-            below, solution, above = found
+        if low.gap > 0 >= high.gap:
+            below, solution, above = self.between(low, high)
             yield from self.turns(low, below)
             yield solution
             yield from self.turns(above, high)
@@ -122,18 +125,10 @@ class _Walk:
             # Too close to be divided further, but a weight leaves: the gap is largest just before.
             knob = low.knot * (1 - _NARROW)
             if low.knob < knob < high.knob and (last := self.to(knob, low, _FINE)).gap > 0 >= high.gap:
-                found = self.between(last, high)
-                if found is not None:
-                    yield found[1]
+                yield self.between(last, high)[1]
 
-    def between(self, low: Point, high: Point) -> tuple[Point, Solution, Point] | None:
-        """A turn between a point where lambda should grow and one where it should shrink, and the points beside it.
-
-        None where a closer look at the two says that there is none.
-        """
-        low, high = (end if abs(end.gap) > _SURE else self.to(end.knob, end, _FINE) for end in (low, high))
-        if not low.gap > -_CLOSED or not high.gap < _CLOSED:
-            return None
+    def between(self, low: Point, high: Point) -> tuple[Point, Solution, Point]:
+        """A turn between a point where lambda should grow and one where it should shrink, and the points beside it."""
         before, patience = np.inf, 0
         while True:
             for end in (low, high):
