@@ -275,7 +275,7 @@ def score_columns(
     if rows is None:
         return pd.DataFrame(index=list(trees))
     scores = {name: log_scores(tree, rows) for name, tree in trees.items()}
-    notes.append(f"Held-out log scores are means over {len(rows.y)} rows, in nats a row.")
+    notes.append(f"Held-out log scores are means over {len(rows.y)} rows, in nats per row.")
     table = {}
     for name, own in scores.items():
         gap = own - scores[reference]
