@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike, fspath
 
 from bayes_sparse.inputs.chunks.dask_chunks import need_dask
@@ -10,13 +11,13 @@ from bayes_sparse.inputs.chunks.sources import ChunkedFrame
 __all__ = ["parquet"]
 
 
-def parquet(path: str | PathLike[str], target: str | None = None) -> ChunkedFrame:
+def parquet(path: str | PathLike[str] | Sequence[str], target: str | None = None) -> ChunkedFrame:
     """Rows in Parquet files, read chunk by chunk while they are fitted or predicted, and never held together.
 
     Parameters
     ----------
-    path : str or path
-        A file, a folder, or files by a pattern, "rows/*.parquet"; also on a store that dask knows, "s3://...".
+    path : str, path or list of str
+        A file, several, a folder, or files by a pattern, "rows/*.parquet"; also on a store that dask knows, "s3://...".
     target : str, optional
         Name of the target column.
 
@@ -25,12 +26,13 @@ def parquet(path: str | PathLike[str], target: str | None = None) -> ChunkedFram
     ChunkedFrame
         For `fit` and `predict`, in the place of data.
     """
+    where = fspath(path) if isinstance(path, PathLike) else path
     frames = need_dask("dask.dataframe")
     try:
-        frame = frames.read_parquet(fspath(path))
+        frame = frames.read_parquet(where)
         there = len(frame.columns) > 0
     except OSError:
         there = False
     if not there:
-        raise ValueError(f"There are no Parquet files at {fspath(path)!r} that could be read.")
+        raise ValueError(f"There are no Parquet files at {where!r} that could be read.")
     return ChunkedFrame(frame, target)

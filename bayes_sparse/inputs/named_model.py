@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from bayes_sparse.common.checks import positive
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs import basis as bases
-from bayes_sparse.inputs.chunks import ChunkedData
+from bayes_sparse.inputs.chunks import ChunkedData, DaskChunks
 from bayes_sparse.inputs.encoding import Encoding
 from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, compiled
 from bayes_sparse.inputs.model import Centred, slab_precision
@@ -263,6 +263,13 @@ def _some_rows(data: Prepared, extra: FloatArray | None, sd: float, rows: IntArr
     return _problem(part, own, sd)
 
 
+def _some_chunked_rows(data: Prepared, chunks: DaskChunks, sd: float, rows: IntArray) -> Problem:
+    chunk = chunks.rows(rows)
+    offset = np.zeros(len(rows)) if chunk.offset is None else chunk.offset
+    part = replace(data, Phi=chunk.X, y=chunk.y, offset=offset, weights=chunk.weights, chunked=None)
+    return _problem(part, np.ones((len(rows), 1)) if data.basis.bias else None, sd)
+
+
 def _searched(data: Prepared, sd: float) -> Problem | ClassProblem:
     """What an evidence method sees: rows in memory, of several classes, or in chunks."""
     if data.chunked is not None:
@@ -291,7 +298,8 @@ def _chunked_problem(data: Prepared, rows: ChunkedData, sd: float) -> Problem:
     if not likelihood.normal:
         none: Any = None
         lazy: Any = ChunkedDesign(source, M)
-        return ChunkedProblem(lazy, none, pointwise=none, offset=none, **common)
+        start = partial(_some_chunked_rows, data, rows.chunks, sd)
+        return ChunkedProblem(lazy, none, pointwise=none, offset=none, some_rows=start, **common)
     design, t = condensed(source, M)
     pointwise = LikelihoodAtData(likelihood, t)
     return CondensedProblem(design, t, pointwise=pointwise, offset=np.zeros(len(t)), source=source, **common)

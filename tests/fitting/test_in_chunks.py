@@ -163,3 +163,67 @@ def test_fewer_rows_than_columns_belong_into_memory():
     X = np.random.default_rng(0).normal(size=(5, 9))
     with pytest.raises(ValueError, match=r"5 rows of 9 columns.*\.compute\(\)"):
         _fit(tuple(_chunked(X, X[:, 0].copy(), sizes=(2, 3))))
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "poisson"])
+@pytest.mark.parametrize(("model", "method"), [("laplace_eigen", "revm"), ("jeffreys_laplace", "reweighted")])
+def test_directions_and_the_l1_path(likelihood, model, method):
+    X, y = _rows(likelihood)
+    how = {"model": model, "method": method, "likelihood": likelihood, "draws": 5}
+    _same(_fit((X, y), **how), _fit(tuple(_chunked(X, y)), **how), 1e-9)
+
+
+def test_methods_that_need_all_rows_say_so_unless_the_noise_is_normal():
+    X, y = _rows("poisson")
+    with pytest.raises(ValueError, match="'global_local' needs all rows in one place"):
+        _fit(tuple(_chunked(X, y)), model="horseshoe", likelihood="poisson")
+    with pytest.raises(ValueError, match="keeps a number per row"):
+        _fit(tuple(_chunked(X, y)), likelihood="poisson", approximation="ep")
+    X, y = _rows("normal")
+    for model, method in (("horseshoe", "global_local"), ("ard_gaussian", "variational")):
+        how = {"model": model, "method": method}
+        _same(_fit((X, y), **how), _fit(tuple(_chunked(X, y)), **how), 1e-6)  # searched to a tolerance
+
+
+def test_predictions_stay_in_chunks():
+    for likelihood in ("normal", "bernoulli"):
+        X, y = _rows(likelihood)
+        here = _fit((X, y), likelihood=likelihood)
+        cX, cy, offset = _chunked(X, y, X[:, 0] / 10)
+        made = bs.predict(_fit((cX, cy), likelihood=likelihood), cX, offset=offset)
+        known = bs.predict(here, X, offset=X[:, 0] / 10)
+        for name in known.data_vars:
+            assert made[name].chunks[0] == tuple(size for size in SIZES if size)
+            if name != "label":
+                np.testing.assert_allclose(made[name], known[name], rtol=1e-10)
+        if likelihood == "bernoulli":
+            assert (made["label"].to_numpy() == known["label"].to_numpy()).all()
+
+
+def test_predictions_of_a_dask_frame_lack_what_was_pruned():
+    dd = pytest.importorskip("dask.dataframe")
+    X, y = _rows("normal")
+    tree = _fit((X, y))
+    kept = tree["evidence"]["basis"].to_numpy()[tree["evidence"]["kept"].to_numpy()]
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])[list(kept)]
+    made = bs.predict(tree, dd.from_pandas(frame, npartitions=3))
+    assert made["mean"].chunks is not None
+    np.testing.assert_allclose(made["mean"], bs.predict(tree, X)["mean"], rtol=1e-12)
+
+
+def test_nuts_says_the_size_and_samples_the_columns_kept():
+    X, y = _rows("normal")
+    data = tuple(_chunked(X, y))
+    with pytest.raises(ValueError, match=r"these are 400 x 6, 1\.92e-05 GB: fit by evidence first.*keep_columns=tree"):
+        _fit(data, method="nuts")
+    tree = _fit(data)
+    sampled = _fit(data, method="nuts", keep_columns=tree, sampler="pymc", draws=100, tune=100, retry=False)
+    assert list(sampled["posterior"]["basis"].to_numpy()) == ["x0", "x1"]
+    mean, sd = (tree["evidence"][name].to_numpy()[:2] for name in ("mean", "sd"))
+    assert (np.abs(sampled["posterior"]["w"].mean(("chain", "draw")) - mean) < sd).all()
+
+
+def test_what_fits_again_says_that_it_needs_the_rows():
+    X, y = _rows("normal")
+    with pytest.raises(ValueError, match="rows in memory"):
+        bs.kfold("ard_gaussian", tuple(_chunked(X, y)))

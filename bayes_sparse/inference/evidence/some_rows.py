@@ -20,12 +20,13 @@ __all__ = ["from_some_rows"]
 _MANY = 200_000  # rows
 _EACH = 500  # rows per column that are left
 _PART = 16  # of the rows, one in so many
+_MOST = 200_000  # but no more than so many
 
 type Search = Callable[[AnyProblem, Approximation, Report], Outcome]
 
 
 def from_some_rows(search: Search, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome | None:
-    """The end of a search of one row in sixteen, at the posterior of all rows; None where it is not worth while.
+    """The end of a search of one row in sixteen, or fewer, at the posterior of all rows; None where it is no help.
 
     A normal likelihood is known by the cross-products of the columns, whatever the number of rows.
     """
@@ -35,7 +36,7 @@ def from_some_rows(search: Search, problem: AnyProblem, approximation: Approxima
     if n < max(_MANY, _PART * _EACH * width):
         return None
     # At random, for what comes in order may come in periods.
-    rows = np.sort(np.random.default_rng(0).choice(n, n // _PART, replace=False))
+    rows = np.sort(np.random.default_rng(0).choice(n, min(n // _PART, _MOST), replace=False))
     part = replace(problem.some_rows(rows), free=problem.free, theta=problem.theta, theta_bounds=problem.theta_bounds)
     outcome = search(part, type(approximation)(part, approximation.objective), report)  # type: ignore[call-arg]
     found = outcome.state

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from bayes_sparse.common.types import IntArray
 from bayes_sparse.inputs.table import in_words
 from bayes_sparse.problem.chunked.passes import Chunk
 
@@ -116,6 +117,18 @@ class DaskChunks:
         except FileNotFoundError as error:
             raise ValueError(f"A file of the data is gone ({error}): put it back, or read the folder anew.") from error
 
+    def rows(self, at: IntArray) -> Chunk:
+        """Some rows, by their sorted numbers, in memory: one pass."""
+        dask = need_dask()
+        self.passes += 1
+        stops = np.cumsum(self.lengths)
+        own = np.split(at, np.searchsorted(at, stops[:-1]))
+        starts, task, pick = stops - self.lengths, self._task(), dask.delayed(_picked)
+        parts = [pick(task, some - start, *piece) for some, start, piece in zip(own, starts, self.pieces, strict=True)]
+        found: Any = zip(*dask.compute(*parts), strict=True)
+        joined: Any = (None if part[0] is None else np.concatenate(part) for part in found)
+        return Chunk(*joined)
+
     def _task(self, *own: Callable[..., Any]) -> Any:
         """What the workers need to know, sent to each of them once."""
         return need_dask().delayed((self.reader, *own), traverse=False, name=f"pass-{uuid4().hex}")
@@ -144,6 +157,11 @@ def _threads() -> ThreadpoolController:
 def _looked(task: tuple[Any, ...], *piece: Any) -> Any:
     reader, work = task[:2]
     return work(reader(*piece))
+
+
+def _picked(task: tuple[Any, ...], some: IntArray, *piece: Any) -> Chunk:
+    chunk: Chunk = task[0](*piece)
+    return chunk.rows(some)
 
 
 def _joined(task: tuple[Any, ...], parts: list[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ import xarray as xr
 from bayes_sparse.inputs.chunks.dask_chunks import DaskChunks, Reader, need_dask
 from bayes_sparse.inputs.table import in_words
 
-__all__ = ["ChunkedFrame", "Opened", "is_chunked", "opened"]
+__all__ = ["ChunkedFrame", "NewRows", "Opened", "is_chunked", "new_rows", "opened"]
 
 
 def is_chunked(data: Any) -> bool:
@@ -36,6 +36,45 @@ class ChunkedFrame:
     def __repr__(self) -> str:
         columns = in_words(self.frame.columns)
         return f"ChunkedFrame({self.frame.npartitions} chunks, columns {columns}, target {self.target!r})"
+
+
+class NewRows(NamedTuple):
+    """New rows in chunks: features and offset of each, numbers of rows, and the name of their dimension."""
+
+    pieces: list[tuple[Any, Any]]
+    lengths: list[int]
+    dim: str
+
+
+def new_rows(X: Any, offset: Any) -> NewRows:
+    """Rows to be predicted, as a table with names where they have any."""
+    X = X.frame if isinstance(X, ChunkedFrame) else X
+    if _is_frame(X):
+        if np.ndim(offset) or isinstance(offset, str):
+            raise ValueError("With a frame in chunks `offset` is one number; arrays have one for each row.")
+        lengths = [int(length) for length in X.map_partitions(len).compute()]
+        return NewRows([(part, offset) for part in X.to_delayed()], lengths, "obs")
+    names, dim = None, "obs"
+    if isinstance(X, xr.Dataset):
+        dim = str(next(iter(X.data_vars.values())).dims[0])
+        X, names = _stacked(X, dim, set())
+    elif isinstance(X, xr.DataArray):
+        dim = str(X.dims[0])
+        names = [str(label) for label in X[X.dims[1]].to_numpy()] if X.dims[1] in X.coords else None
+        X = X.data
+    X = X.rechunk({1: -1})
+    if np.isnan(X.shape[0]):
+        X = X.compute_chunk_sizes()
+    parts = list(X.to_delayed().ravel())
+    if names is not None:
+        named = need_dask().delayed(pd.DataFrame)
+        parts = [named(part, columns=names) for part in parts]
+    own: list[Any] = [offset] * len(parts)
+    if np.ndim(offset):
+        vector, chunks = _values(offset), (X.chunks[0],)
+        vector = vector if _is_dask(vector) else need_dask("dask.array").from_array(vector, chunks=chunks)
+        own = list(vector.rechunk(chunks).to_delayed().ravel())
+    return NewRows(list(zip(parts, own, strict=True)), [int(length) for length in X.chunks[0]], dim)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,16 +187,23 @@ class _FrameParts:
 
 
 def _of_dataset(data: xr.Dataset, target: str | None, weights: Any, offset: Any, drop: bool) -> Opened:
-    da = need_dask("dask.array")
     vectors = [str(name) for name, own in data.data_vars.items() if own.ndim == 1]
     if target is None or target not in vectors:
         raise ValueError(f"Name the target, a variable of one dimension: target=..., one of {in_words(vectors)}.")
     dim = str(data[target].dims[0])
     beside = {what: name for what, name in (("weights", weights), ("offset", offset)) if isinstance(name, str)}
+    X, names = _stacked(data, dim, {target, *beside.values()})
+    weight, known = (data[name].data if isinstance(name, str) else _values(name) for name in (weights, offset))
+    return _of_arrays(X, data[target].data, names, target, dim, weight, known, drop)
+
+
+def _stacked(data: xr.Dataset, dim: str, aside: set[str]) -> tuple[Any, list[str]]:
+    """Features side by side, and their names."""
+    da = need_dask("dask.array")
     columns: list[Any] = []
     names: list[str] = []
     for name, own in data.data_vars.items():
-        if name in (target, *beside.values()):
+        if name in aside:
             continue
         if dim not in own.dims or own.ndim > 2:
             raise ValueError(f"The variable {name!r} has dims {own.dims}; a feature needs the dim {dim!r} of the rows.")
@@ -168,9 +214,7 @@ def _of_dataset(data: xr.Dataset, target: str | None, weights: Any, offset: Any,
         names += [str(name)] if own.ndim == 1 else [str(x) for x in (range(own.shape[1]) if labels is None else labels)]
     if not columns:
         raise ValueError("The data are empty: there are no feature columns.")
-    X = da.concatenate([da.asarray(part) for part in columns], axis=1)
-    weight, known = (data[name].data if isinstance(name, str) else _values(name) for name in (weights, offset))
-    return _of_arrays(X, data[target].data, names, target, dim, weight, known, drop)
+    return da.concatenate([da.asarray(part) for part in columns], axis=1), names
 
 
 def _of_arrays(

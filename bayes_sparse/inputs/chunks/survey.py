@@ -110,9 +110,7 @@ def survey_of(chunk: Chunk) -> Survey | list[int]:
     beside[2] = 0.0 if chunk.offset is None else np.abs(chunk.offset).max()
     total = float(weight.sum())
     with np.errstate(all="ignore"):  # missing and infinite values are counted, and refused
-        mean = weight @ chunk.X / total
-        power = _power(chunk.X, mean, weight)
-        low, high = chunk.X.min(axis=0).astype(float), chunk.X.max(axis=0).astype(float)
+        mean, power, low, high = _moments(chunk.X, weight, total)
     floats = chunk.X.dtype.kind == "f" and not np.isfinite(power).all()
     lost = np.isnan(chunk.X).sum(axis=0) if floats else np.zeros(len(mean), dtype=np.intp)
     infinite = np.isinf(chunk.X).sum(axis=0) if floats else np.zeros(len(mean), dtype=np.intp)
@@ -144,13 +142,21 @@ def survey_of(chunk: Chunk) -> Survey | list[int]:
     )
 
 
-def _power(X: NDArray[Any], mean: FloatArray, weight: FloatArray) -> FloatArray:
-    """Sum of squares about the mean, without a copy of the size of all rows."""
-    out = np.zeros(len(mean))
-    for start in range(0, len(X), 4096):
-        centred = X[start : start + 4096] - mean
-        out += np.einsum("i,ij,ij->j", weight[start : start + 4096], centred, centred)
-    return out
+def _moments(
+    X: NDArray[Any], weight: FloatArray, total: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Mean, sum of squares about it, smallest and largest of each column, in blocks that stay in the cache."""
+    blocks = [slice(start, start + 2048) for start in range(0, len(X), 2048)]
+    mean, power = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+    for rows in blocks:
+        mean += weight[rows] @ X[rows]
+        np.minimum(low, X[rows].min(axis=0), out=low)
+        np.maximum(high, X[rows].max(axis=0), out=high)
+    mean /= total
+    for rows in blocks:
+        power += weight[rows] @ np.square(X[rows] - mean)
+    return mean, power, low, high
 
 
 def _some(values: NDArray[Any], counts: FloatArray) -> tuple[NDArray[Any], FloatArray]:

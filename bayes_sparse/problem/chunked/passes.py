@@ -15,7 +15,8 @@ from bayes_sparse.problem.gaussian import weighted_gram
 
 __all__ = ["Chunk", "Chunks", "Question", "Seen", "Standard", "Work", "together"]
 
-_BLOCK_BYTES = 2 * 2**20  # rows looked at together: their columns stay in a core's cache
+_BLOCK_BYTES = 2**20  # rows looked at together: their columns stay in a core's cache
+_LINE = 8  # numbers that come into the cache together
 
 
 class Chunk(NamedTuple):
@@ -26,7 +27,7 @@ class Chunk(NamedTuple):
     offset: FloatArray | None = None
     weights: FloatArray | None = None
 
-    def rows(self, at: slice) -> Chunk:
+    def rows(self, at: slice | IntArray) -> Chunk:
         """Some of the rows."""
         return Chunk(*(None if part is None else part[at] for part in self))  # type: ignore[arg-type]
 
@@ -79,14 +80,22 @@ class Standard:
         """Chosen columns (rows, k)."""
         if self.mix is not None:
             return np.asarray(replace(self, mix=None).columns(X, np.arange(self.M + self.bias)) @ self.mix[:, index])
-        whole = len(index) == self.width and bool((index == np.arange(self.width)).all())
-        inside = slice(0, self.M) if whole else np.flatnonzero(index < self.M)
-        chosen = slice(0, self.M) if whole else index[inside]
-        out = np.ones((len(X), len(index)))
-        own = X if whole else X[:, chosen]
-        part = np.subtract(own, self.shift[chosen]) if self.shift is not None else own
-        out[:, inside] = part if self.scale is None else part / self.scale[chosen]
+        out = np.ones((len(X), len(index)), order="F")
+        if len(index) >= self.M and (index[: self.M] == np.arange(self.M)).all():
+            self._write(X, slice(0, self.M), out[:, : self.M])
+        else:  # a few of them one by one: a block is in the cache
+            for at in np.flatnonzero(index < self.M).tolist():
+                self._write(X[:, index[at]], index[at], out[:, at])
         return out
+
+    def _write(self, X: NDArray[Any], own: slice | int, out: FloatArray) -> None:
+        """Features standardised."""
+        if self.shift is None:
+            out[:] = X
+        else:
+            np.subtract(X, self.shift[own], out=out)
+        if self.scale is not None:
+            out *= 1 / self.scale[own]
 
 
 type Pointwise = Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, ...]]
@@ -179,7 +188,7 @@ def _cross(seen: Seen, index: IntArray, b: FloatArray) -> FloatArray:
 
 def _squares(seen: Seen, index: IntArray, b: FloatArray | None = None) -> FloatArray:
     Phi = seen.columns(index)
-    return np.asarray(np.einsum("ij,ij->j", Phi, Phi) if b is None else np.einsum("i,ij,ij->j", b, Phi, Phi))
+    return np.asarray(np.einsum("ij,ij->j", Phi, Phi) if b is None else b @ np.square(Phi))
 
 
 def _gram(seen: Seen, index: IntArray, b: FloatArray | None = None) -> FloatArray:
@@ -223,6 +232,7 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
     "joint": _joint,
     "values": lambda seen, index, v, step: v[::step],
 }
+_OF_COLUMNS = {"pulled", "gram", "cross", "squares", "upper", "joint"}
 _MERGES: dict[str, Callable[[Any, Any], Any]] = {
     "most": np.maximum,
     "sides": np.maximum,
@@ -242,12 +252,19 @@ class Work:
     def __call__(self, chunk: Chunk) -> list[Any] | None:
         """In blocks of rows."""
         found: list[Any] | None = None
-        step = max(256, _BLOCK_BYTES // (8 * max(self.standard.M, 1)))
+        step = max(256, _BLOCK_BYTES // (8 * max(self._columns, 1)))
         for start in range(0, len(chunk.y), step):
             seen = Seen(chunk.rows(slice(start, start + step)), self.standard, self.pointwise)
             with np.errstate(all="ignore"):  # a trial step may overflow; the search judges it by the sum
                 found = self.merged(found, [question.of(seen) for question in self.questions])
         return found
+
+    @property
+    def _columns(self) -> int:
+        """How many are worked with at once: of those that are not, only what is beside them in memory is read."""
+        M, mixed = self.standard.M, self.standard.mix is not None
+        asked = [q.index for q in self.questions if q.kind in _OF_COLUMNS]
+        return max([M // _LINE, *(M if index is None or mixed else len(index) for index in asked)])
 
     def merged(self, one: list[Any] | None, other: list[Any] | None) -> list[Any] | None:
         """Of two chunks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from bayes_sparse.problem.problem import Problem, Product
 __all__ = ["ChunkedActive", "ChunkedDesign", "ChunkedProblem"]
 
 _NONE = np.empty(0, dtype=np.intp)
+_FEW = 8
 
 
 class ChunkedDesign:
@@ -52,19 +53,24 @@ class ChunkedDesign:
         return np.asarray(self.source.ask("pulled", v.node)).copy()
 
     def squares(self, weights: Any = None) -> FloatArray:
-        """Diagonal of ``Phi' diag(weights) Phi``."""
-        return np.asarray(self.source.ask("squares", *_nodes(weights)))
+        """Diagonal of ``Phi' diag(weights) Phi``; without weights it is asked for to find columns that are the same."""
+        asked = [Question("squares", _nodes(weights))]
+        return np.asarray(self.source.answers(asked if asked[0].nodes else [*asked, self._probing])[0])
 
     def gram(self, weights: Any = None) -> FloatArray:
         """``Phi' diag(weights) Phi`` over all columns."""
         return np.asarray(self.source.ask("gram", *_nodes(weights), index=np.arange(self.width))).copy()
 
-    @property
+    @cached_property
     def probe(self) -> Any:
-        """Numbers between -1 and 1 that differ from row to row, made of their columns."""
-        w = np.cos(np.arange(1.0, self.width + 1))
-        predictor: Any = self.source.predictor(3.0 * w, np.arange(self.width))
+        """Numbers between -1 and 1 that differ from row to row, made of a few of their columns."""
+        w = 3.0 * np.cos(np.arange(1.0, min(self.width, _FEW) + 1))
+        predictor: Any = self.source.predictor(w, np.arange(len(w)))
         return np.cos(predictor)
+
+    @property
+    def _probing(self) -> Question:
+        return Question("pulled", (self.probe.node,))
 
     def rotated(self, index: IntArray) -> FloatArray:
         """Columns as few rows in the place of all: with the same lengths and products with each other."""

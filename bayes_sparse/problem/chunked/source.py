@@ -112,6 +112,9 @@ def bend_of(second: Node) -> Node:
 def _companions(question: Question) -> list[Question]:
     """Who asks for a log-likelihood at a new predictor will ask for its gradient and curvature there."""
     value = question.nodes[0] if question.kind == "total" else None
+    if isinstance(value, Mapped) and value.function is np.negative and isinstance(value.inputs[0], Term):
+        first = replace(value.inputs[0], order=1)
+        return [Question("dot", (first, first))]  # how scattered the data are is told by both
     if not (isinstance(value, Term) and value.order == 0 and isinstance(value.eta, Predictor)):
         return []
     first, second = (replace(value, order=order) for order in (1, 2))

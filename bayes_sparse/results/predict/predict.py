@@ -20,6 +20,7 @@ from bayes_sparse.common.types import FloatArray
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs.bambi_model import BambiModel
 from bayes_sparse.inputs.basis import check_dense
+from bayes_sparse.inputs.chunks import is_chunked
 from bayes_sparse.inputs.encoding import Missing, Unseen
 from bayes_sparse.inputs.likelihoods import ordinal
 from bayes_sparse.inputs.new_rows import features_of
@@ -27,6 +28,7 @@ from bayes_sparse.inputs.table import vector_of
 from bayes_sparse.problem.quadrature import average_in_blocks
 from bayes_sparse.results.predict.augment import augmentation
 from bayes_sparse.results.predict.far import with_far
+from bayes_sparse.results.predict.in_chunks import predict_chunks
 from bayes_sparse.results.predict.new_rows import columns_at, columns_drawn
 from bayes_sparse.results.predict.own_model import predict_declared
 from bayes_sparse.results.predict.several_classes import predict_classes
@@ -63,7 +65,8 @@ def predict(
         From `bayes_sparse.fit`, also one read back with `xarray.open_datatree`.
     X : array, sparse matrix, DataFrame, Dataset or dict
         New rows with the columns of the fit, dense or sparse as you like, one row by itself as a vector; by class where
-        the fit's features were. A frame may lack columns that the fit has pruned. For a `pm.Model` of your own: new
+        the fit's features were. A frame may lack columns that the fit has pruned. Rows in chunks are predicted when
+        what is returned is looked at or stored, chunk by chunk. For a `pm.Model` of your own: new
         values for its `pm.Data` by name, or None for the rows it holds.
     model : pymc.Model or bambi.Model, optional
         Your own model, when the tree came from one.
@@ -116,6 +119,9 @@ def predict_named(
     tree, how = fit.tree, {"missing": missing, "unseen": unseen}
     if X is None:
         raise ValueError(f"Nothing to predict: pass new rows with the columns {fit.columns[:6]}.")
+    if is_chunked(X):
+        own = partial(_in_memory, augment=augment, missing=missing, unseen=unseen)
+        return predict_chunks(fit, X, offset, own)
     if fit.evidence is not None:
         check_moments(fit.evidence, fit.width)
     if fit.likelihood.targets == "classes":
@@ -155,6 +161,13 @@ def predict_named(
     if isinstance(fit.likelihood, ordinal):
         found["probability"] = ((dim, "level"), np.stack([averaged(own)[0] for own in _levels(fit.likelihood)], axis=1))
     return with_far(found, fit, matrix, dim, warn=warn and not augment)
+
+
+def _in_memory(fit: StoredFit, X: Any, offset: Any, **how: Any) -> xr.Dataset:
+    """Of one chunk; of rows left out there would be no place in the whole."""
+    if how["missing"] == "drop" or (how["missing"] is None and fit.encodings[0].missing == "drop"):
+        how["missing"] = "refuse"
+    return predict_named(fit, X, offset, warn=False, **how)
 
 
 def _levels(likelihood: ordinal) -> list[_Moments]:
