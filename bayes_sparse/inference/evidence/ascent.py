@@ -192,28 +192,51 @@ class Limits(Protocol):
         """Gain of a round, in nats, that is worth another."""
 
 
+_FEW = 100  # columns: with fewer the rounds cost nothing, and where a jump lands depends on rounding errors
+_PLAIN = 10  # rounds before the first jump: the first ones are long enough by themselves
+_JUMPS = 3  # lengths tried of a jump
+_FARTHEST = 10.0  # of a jump, in log units
+_CLOSE = 1e-2  # of the tolerance: what two rounds and a jump may still gain at the end
+
+
 def iterate(
-    limits: Limits, problem: AnyProblem, approximation: Approximation, update: Update, report: Report, *, prune: bool
+    limits: Limits,
+    problem: AnyProblem,
+    approximation: Approximation,
+    update: Update,
+    report: Report,
+    *,
+    prune: bool,
+    jumps: bool = False,
 ) -> Outcome:
     """Repeat ``alpha, theta = update(state)`` until a round gains less than ``limits.tolerance`` nats.
 
+    With ``jumps``, and many columns, every second round goes on as far as the last two point to, if that is uphill
+    (`_jump`).
     Where the last columns are deleted for another reason than the objective (phantoms; columns told apart under a
     proper prior), those kept go on from there, and the history ends before that.
     """
     index = np.arange(problem.design.width)
     start = approximation.at(index, approximation.objective.floor + _start(problem), problem.theta)
     prune = prune and not approximation.objective.proper
+    jumps = jumps and len(index) > _FEW
 
     def repeated(state: State) -> Outcome:
-        history, converged = [state.objective], False
+        history, converged, before = [state.objective], False, state
         for iteration in range(1, limits.max_iterations + 1):
             new = _step(problem, approximation, state, *update(state))
             if prune:
                 new = _drop_negligible(approximation, new)
+            second = jumps and iteration > _PLAIN and iteration % 2 == 0
+            if second:
+                new = _jump(problem, approximation, before, state, new)
             history.append(new.objective)
             report(iteration, new.objective, len(new.index))
-            converged = new.objective - state.objective < limits.tolerance
-            state = new
+            if not jumps:
+                converged = new.objective - state.objective < limits.tolerance
+            elif second:
+                converged = new.objective - before.objective < _CLOSE * limits.tolerance
+            before, state = state, new
             if converged:
                 break
         return Outcome(state, history, converged, iteration)
@@ -277,6 +300,36 @@ def _step(
             return new
         scale /= 2
     return state
+
+
+def _jump(problem: AnyProblem, approximation: Approximation, first: State, second: State, third: State) -> State:
+    """Beyond the third of three states, each the update of the one before, where the objective is higher there.
+
+    The squared extrapolation of Varadhan & Roland (2008, SQUAREM S3), in log precisions and nuisance parameters: with
+    ``r`` the first difference and ``v`` the second, ``x - 2 s r + s^2 v`` at ``s = -|r| / |v|``; at ``s = -1`` it is the
+    third state itself.
+    """
+    if third.index is not second.index or second.index is not first.index:
+        return third
+    points = [np.concatenate([np.log(s.alpha[s.free]), s.theta]) for s in (first, second, third)]
+    r = points[1] - points[0]
+    v = points[2] - points[1] - r
+    length = float(np.linalg.norm(r)) / max(float(np.linalg.norm(v)), 1e-300)
+    k, floor = len(r) - third.theta.size, approximation.objective.floor
+    for _ in range(_JUMPS):
+        if length <= 1:
+            break
+        beyond = np.clip(2 * (length - 1) * r + (length**2 - 1) * v, -_FARTHEST, _FARTHEST)
+        x = points[2] + beyond
+        alpha, theta = third.alpha.copy(), x[k:]
+        alpha[third.free] = np.maximum(np.exp(x[:k]), floor)
+        if theta.size:
+            theta = np.clip(theta, problem.theta_bounds[:, 0], problem.theta_bounds[:, 1])
+        new = approximation.at(third.index, alpha, theta, third)
+        if new.objective >= third.objective:
+            return new
+        length = (1 + length) / 2
+    return third
 
 
 def _tell_apart(approximation: Approximation, state: State) -> State:
