@@ -8,8 +8,8 @@ that share a precision enter and leave together.
 
 The evidence has many optima, and where a search begins decides which one it ends in. One that begins at the empty
 model, with all of the signal taken for noise, misses terms that only pay together. So it begins boldly: with a
-smoothness prior at a fraction of its price, without one at a fraction of the noise. Very many rows are searched where
-it ended on some of them.
+smoothness prior at a fraction of its price, without one at a fraction of the noise. Very many rows, and very large
+designs, are searched from where it ended on some of their rows or columns.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bayes_sparse.common.types import FloatArray, Hyper, Report
 from bayes_sparse.inference.evidence.ascent import Ascent, delete_phantoms, without
 from bayes_sparse.inference.evidence.exchanges import addition_gain, exchanges, largest
 from bayes_sparse.inference.evidence.groups import alone, put_gains, term_worth
+from bayes_sparse.inference.evidence.some_columns import from_some_columns
 from bayes_sparse.inference.evidence.some_rows import from_some_rows
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, Scores, State
 from bayes_sparse.problem.classes import AnyProblem, Link
@@ -98,8 +99,10 @@ class Sequential:
     def __call__(self, problem: AnyProblem, approximation: Approximation, report: Report) -> Outcome:
         """Run the search; ``report(iteration, objective, active)`` is told of every round."""
         found = from_some_rows(self, problem, approximation, report)
+        if found is None:
+            found = from_some_columns(self, problem, approximation, report)
         if found is not None:
-            outcome = self._search(problem, approximation, found.state, report)
+            outcome = self.search(problem, approximation, found.state, report)
             return replace(outcome, iterations=found.iterations + outcome.iterations)
         columns = np.flatnonzero(~problem.free)
         state = approximation.at(columns, np.ones(len(columns)), problem.theta)
@@ -110,7 +113,7 @@ class Sequential:
         # Nothing pays with the nuisance parameters as they are best without any term, where an amplitude may hide every
         # signal: with these held elsewhere while the first terms come in, something may.
         starts = [self._held(problem, approximation, empty, theta, report) for theta in _elsewhere(problem)]
-        others = [self._search(problem, approximation, start, report) for start in starts if start.free.any()]
+        others = [self.search(problem, approximation, start, report) for start in starts if start.free.any()]
         return max([outcome, *others], key=lambda o: o.state.objective)
 
     def _begun_boldly(self, problem: AnyProblem, approximation: Approximation, empty: State, report: Report) -> Outcome:
@@ -119,12 +122,12 @@ class Sequential:
         elif problem.normal and empty.theta.size and self.noise:
             small = [np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0]) for share in self.noise]
             starts = [self._held(problem, approximation, empty, theta, report) for theta in small]
-            outcomes = [self._search(problem, approximation, start, report) for start in starts]
+            outcomes = [self.search(problem, approximation, start, report) for start in starts]
             outcome = max(outcomes, key=lambda o: o.state.objective)
         else:
-            return self._search(problem, approximation, empty, report)
+            return self.search(problem, approximation, empty, report)
         if outcome.state.objective < empty.objective:  # a bold start may end in a poorer optimum than none at all
-            return self._search(problem, approximation, empty, report)
+            return self.search(problem, approximation, empty, report)
         return outcome
 
     def _from_lower_price(
@@ -132,10 +135,10 @@ class Sequential:
     ) -> Outcome:
         objective = approximation.objective
         lenient = approximation.with_objective(replace(objective, smoothness=self.lenient * objective.smoothness))
-        first = replace(self, exchanges=0)._search(problem, lenient, empty, report)
+        first = replace(self, exchanges=0).search(problem, lenient, empty, report)
         approximation = lenient.with_objective(objective)
         start = approximation.at(first.state.index, first.state.alpha, first.state.theta, first.state)
-        outcome = self._search(problem, approximation, start, report)
+        outcome = self.search(problem, approximation, start, report)
         return replace(outcome, iterations=first.iterations + outcome.iterations)
 
     def _held(
@@ -155,7 +158,7 @@ class Sequential:
     def _ascent(self, problem: AnyProblem, approximation: Approximation) -> Ascent:
         return Ascent(approximation, problem.theta_bounds, _FINAL)
 
-    def _search(self, problem: AnyProblem, approximation: Approximation, state: State, report: Report) -> Outcome:
+    def search(self, problem: AnyProblem, approximation: Approximation, state: State, report: Report) -> Outcome:
         """Add, climb, delete and exchange until nothing gains."""
         ascent, history = self._ascent(problem, approximation), [state.objective]
         state, settled = ascent(state, self.steps)

@@ -180,7 +180,7 @@ class Design:
         M, out = self.M, np.empty((self.width, self.width))
         inside, first, total = np.zeros((M, M)), np.zeros(M), float(self.n if weights is None else weights.sum())
         half = None if weights is None or weights.min(initial=0.0) < 0 else np.sqrt(weights)
-        for rows, block in self._row_blocks(self._in_squares):
+        for rows, block in self._row_blocks(self._in_squares, whole=weights is None):
             if weights is None:
                 inside += block.T @ block  # a matrix with its own transpose: numpy computes one half and mirrors it
                 first += np.add.reduce(block, axis=0)
@@ -232,8 +232,10 @@ class Design:
                 columns = slice(first, min(first + across, self.M))
                 yield rows, columns, self._off(self._X[rows, columns], shift, columns)
 
-    def _row_blocks(self, shift: _Shift) -> Iterator[tuple[slice, FloatArray]]:
-        step = max(64, _BLOCK_BYTES // (8 * max(self.M, 1)))
+    def _row_blocks(self, shift: _Shift, whole: bool) -> Iterator[tuple[slice, FloatArray]]:
+        """All columns of some rows, at least as many as there are columns; of all rows, where nothing is copied."""
+        step = max(64, self.M, _BLOCK_BYTES // (8 * max(self.M, 1)))
+        step = max(1, self.n) if whole and self._as_it_is(shift) else step
         for start in range(0, self.n, step):
             rows = slice(start, min(start + step, self.n))
             yield rows, self._off(self._X[rows], shift, slice(None))

@@ -306,8 +306,8 @@ def _jump(problem: AnyProblem, approximation: Approximation, first: State, secon
     """Beyond the third of three states, each the update of the one before, where the objective is higher there.
 
     The squared extrapolation of Varadhan & Roland (2008, SQUAREM S3), in log precisions and nuisance parameters: with
-    ``r`` the first difference and ``v`` the second, ``x - 2 s r + s^2 v`` at ``s = -|r| / |v|``; at ``s = -1`` it is the
-    third state itself.
+    ``r`` the first difference and ``v`` the second, ``x - 2 s r + s^2 v`` at ``s = -|r| / |v|``; at ``s = -1`` it is
+    the third state itself.
     """
     if third.index is not second.index or second.index is not first.index:
         return third
