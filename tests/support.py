@@ -27,7 +27,7 @@ def examples(number):
 def without_compiler(patch):
     """NUTS without a C compiler."""
     patch.setattr("bayes_sparse.fitting.nuts.declaration._in_c", lambda: {"mode": UNCOMPILED})
-    patch.setattr("bayes_sparse.fitting.nuts.cut._mode", lambda: UNCOMPILED)
+    patch.setattr("bayes_sparse.fitting.nuts.compiled._mode", lambda: UNCOMPILED)
 
 
 def quiet(*_):

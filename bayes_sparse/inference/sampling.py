@@ -96,7 +96,7 @@ class Density:
         if self.block is None:
             return value, self.factor.T @ gradient
         if len(self.factor):
-            gradient[self.block] = self.factor.T @ gradient[self.block]
+            gradient[self.block] = gradient[self.block].dot(self.factor)
         return value, gradient
 
     def x(self, z: FloatArray) -> FloatArray:
@@ -104,8 +104,10 @@ class Density:
         if self.block is None:
             return np.asarray(self.mean + z @ self.factor.T)
         x = self.mean + z
-        if len(self.factor):
-            x[..., self.block] = self.mean[self.block] + z[..., self.block] @ self.factor.T
+        if len(self.factor):  # called for every gradient, so not by the ellipsis and a second product with a transpose
+            turned = z[..., self.block].dot(self.factor.T)
+            turned += self.mean[self.block]
+            x[..., self.block] = turned
         return x
 
 

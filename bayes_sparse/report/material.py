@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -72,6 +72,8 @@ class Material:
         Trees by name.
     data, target, model : optional
         Rows with their targets, and the `pm.Model` behind the trees, as the user gave them.
+    delta : float or mapping, optional
+        Sizes that weights may be larger than, see `bayes_sparse.relevance`.
     say : callable
         Shows a line of progress.
     """
@@ -80,6 +82,7 @@ class Material:
     data: Any = None
     target: str | None = None
     model: pm.Model | None = None
+    delta: float | Mapping[str, float] | None = None
     say: Callable[[str], None] = field(default=lambda _: None)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
@@ -37,6 +38,7 @@ def report(
     data: Any = None,
     target: str | None = None,
     model: pm.Model | BambiModel | None = None,
+    delta: float | Mapping[str, float] | None = None,
     progressbar: bool = True,
 ) -> Path:
     """Write a page about a fit, or about several side by side, as one HTML file that needs no network.
@@ -55,6 +57,8 @@ def report(
         Name of their target column.
     model : pymc.Model or bambi.Model, optional
         Your own model, when the trees came from one.
+    delta : float or mapping, optional
+        For fits by NUTS, as in `bayes_sparse.relevance`: how likely it is that each weight is larger than this size.
     progressbar : bool
         Show what is being written.
 
@@ -65,8 +69,11 @@ def report(
     """
     place = _checked(path)
     with FitProgress("Writing the report", progressbar) as progress:
+        fits = read_trees(trees)
+        if delta is not None and not any(fit.sampled_whole for fit in fits):
+            raise ValueError("`delta` is asked of the draws of method='nuts': leave it out, or sample the model.")
         material = Material(
-            read_trees(trees), data, target, model, say=lambda words: progress.say(f"Writing the report: {words}")
+            fits, data, target, model, delta, lambda words: progress.say(f"Writing the report: {words}")
         )
         page = _page(material, title)
         write_whole(place, page)

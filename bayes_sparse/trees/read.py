@@ -237,6 +237,11 @@ class StoredFit:
         return self.posterior is not None and (self.evidence is None or was_sampled(self.tree))
 
     @property
+    def sampled_whole(self) -> bool:
+        """Whether its draws are those of NUTS of everything, precisions too."""
+        return self.evidence is None and self.gamma_draws is not None
+
+    @property
     def corrected(self) -> bool:
         """Whether the draws of an evidence fit have been re-weighted."""
         return self.evidence is not None and bool(self.evidence.attrs.get("corrected", 0))

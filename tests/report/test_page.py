@@ -111,8 +111,17 @@ def test_what_nuts_sampled_and_says_of_a_term_is_on_the_page(written):
     said = f"{100 * own['gamma']:.0f}% ({100 * own['gamma_low']:.0f} to {100 * own['gamma_high']:.0f})"
     assert said in page.section("relevance")
     assert f">{own['sign']:.2f}<" in page.section("relevance")
+    beyond = bs.relevance(tree, delta=4.9)["beyond"]
+    table = written(tree, delta=4.9).section("relevance")
+    assert "P(|w| &gt; 4.9)" in table
+    assert f">{beyond['x1']:.2f}<" in table
     tree["posterior"].attrs["retried"] = "The first 400 draws fell short."
     assert "The first 400 draws fell short." in written(tree).section("chains")
+
+
+def test_sizes_that_matter_are_asked_of_draws(tmp_path, logistic):
+    with pytest.raises(ValueError, match="`delta` is asked of the draws of method='nuts'"):
+        bs.report(logistic, tmp_path / "page.html", delta=1.0, progressbar=False)
 
 
 def test_a_title_of_its_own(written, linear, linear_page):

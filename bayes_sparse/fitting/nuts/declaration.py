@@ -19,7 +19,7 @@ from pytensor.compile.mode import get_mode
 from pytensor.configdefaults import config
 
 from bayes_sparse.common.checks import small_enough
-from bayes_sparse.fitting.nuts.cut import Uncut
+from bayes_sparse.fitting.nuts.compiled import Heavy
 from bayes_sparse.fitting.nuts.density import counted, sample_density, standard_stats
 from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.fitting.nuts.whole import WholeModel
@@ -139,7 +139,7 @@ def sampler_of(model: pm.Model, start: Start | None) -> Sampler | _CompiledWhole
     """Whatever samples a model sooner."""
     try:
         return Sampler(WholeModel(model), start)
-    except Uncut as reason:
+    except Heavy as reason:
         _log.info("The model is compiled as a whole, which takes up to a minute the first time, because %s.", reason)
         return _CompiledWhole(model)
 

@@ -45,7 +45,11 @@ _SPREAD = 0.5  # chains start so far from the mean, in sds: near enough to be qu
 def sample_density(density: Density, sampling: Sampling) -> Chains:
     """Draw from a density, each chain with a seed of its own."""
     seeds = np.random.SeedSequence(sampling.random_seed).generate_state(sampling.chains)
-    run = _by_nutpie if sampling.sampler == "nutpie" else _by_pymc
+    run = _by_pymc
+    if sampling.sampler == "nutpie":
+        import nutpie  # noqa: F401 - here, and not once more in every process
+
+        run = _by_nutpie
     more = {name: value for name, value in sampling.more.items() if name != "cores"}
     total = sampling.chains * (sampling.tune + sampling.draws)
 

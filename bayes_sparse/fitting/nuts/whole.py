@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import xarray as xr
 from pymc.initial_point import make_initial_point_fn
 
 from bayes_sparse.common.types import FloatArray, IntArray
-from bayes_sparse.fitting.nuts.cut import Cut, Uncut
+from bayes_sparse.fitting.nuts.compiled import Compiled, Heavy
 from bayes_sparse.fitting.nuts.start import Start
 from bayes_sparse.inference.sampling import Density
-from bayes_sparse.inputs.pm_model.graph import Var
+from bayes_sparse.inputs.pm_model.graph import Var, replaced
 
 __all__ = ["WholeModel"]
 
@@ -30,7 +31,7 @@ class WholeModel:
 
     Raises
     ------
-    Uncut
+    Heavy
         If it has operations on matrices other than products with constant ones, or discrete variables.
     """
 
@@ -38,18 +39,16 @@ class WholeModel:
         self.model = model
         self._values: list[Var] = [model.rvs_to_values[rv] for rv in model.free_RVs]
         if not self._values or any(v.dtype != "float64" for v in self._values):
-            raise Uncut("not all variables are continuous")
+            raise Heavy("not all variables are continuous")
         point = model.initial_point()
         self._shapes = [np.shape(point[v.name]) for v in self._values]
         self._usual: FloatArray = np.concatenate([np.ravel(point[v.name]) for v in self._values]).astype(float)
-        self._cut = Cut(self._values, [model.logp()])
+        self._x: Var = pt.tensor("x", dtype="float64", shape=self._usual.shape)
+        self._density = self._compiled([model.logp()])
 
     def evaluate(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Log density and gradient."""
-        height, slopes = self._cut.slopes(*self._pieces(x))
-        gradient = np.empty(len(x))
-        for (place, _), slope in zip(self._places, slopes, strict=True):
-            gradient[place] = slope.reshape(-1)
+        height, [gradient] = self._density.slopes(x)
         return height, gradient
 
     def density(self, start: Start | None) -> Density:
@@ -88,13 +87,19 @@ class WholeModel:
         starts = [0, *self._ends[:-1]]
         return [(slice(*ends), shape) for *ends, shape in zip(starts, self._ends, self._shapes, strict=True)]
 
-    def _pieces(self, x: FloatArray) -> list[FloatArray]:
+    def _pieces(self, x: Any) -> list[Any]:
+        """The variables in a row, numbers or symbols, each in its own shape."""
         return [x[place].reshape(shape) for place, shape in self._places]
+
+    def _compiled(self, graphs: Sequence[Var]) -> Compiled:
+        """Functions of the row of all variables."""
+        pieces = dict(zip(self._values, self._pieces(self._x), strict=True))
+        return Compiled([self._x], replaced(graphs, pieces))
 
     def _named(self, x: FloatArray, variables: Sequence[Var], graphs: Sequence[Var]) -> xr.Dataset:
         """Values of graphs at every draw, under the names and dims of some variables."""
-        at, model = Cut(self._values, graphs), self.model
-        rows = [[np.array(value) for value in at(*self._pieces(row))] for row in x.reshape(-1, x.shape[-1])]
+        at, model = self._compiled(graphs), self.model
+        rows = [[np.array(value) for value in at(row)] for row in x.reshape(-1, x.shape[-1])]
         named: dict[str, Any] = {}
         coords: dict[str, Any] = {"chain": np.arange(x.shape[0]), "draw": np.arange(x.shape[1])}
         for variable, found in zip(variables, zip(*rows, strict=True), strict=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -48,7 +49,7 @@ def _body(material: Material) -> Html:
     for fit in material.fits:
         if material.several:
             parts.append(tag("h3", fit.name))
-        parts += _of_draws(fit, frames[fit.name]) if fit.sampled else _of_evidence(fit)
+        parts += _of_draws(fit, frames[fit.name], material.delta) if fit.sampled else _of_evidence(fit)
     return joined(parts)
 
 
@@ -87,10 +88,10 @@ def _how_many(fit: StoredFit, kept: pd.DataFrame, offered: int) -> str:
     return f"{count(k)} of {count(offered)} terms were kept{pruned}.{unsure} {undecided}{_first(k)}"
 
 
-def _of_draws(fit: StoredFit, frame: pd.DataFrame) -> list[Html]:
+def _of_draws(fit: StoredFit, frame: pd.DataFrame, delta: Any) -> list[Html]:
     shown = frame.head(_ROWS).drop(columns="scale").rename(columns={"low": "2.5%", "high": "97.5%"})
     shown.insert(2, "|mean| / sd", strength(frame.head(_ROWS)))
-    more = _sampled_columns(fit)
+    more = _sampled_columns(fit, delta)
     clear = int(((frame["low"] > 0) | (frame["high"] < 0)).sum())
     kept, words = kept_of(fit), "A sampler prunes nothing."
     if kept is not None:
@@ -98,21 +99,27 @@ def _of_draws(fit: StoredFit, frame: pd.DataFrame) -> list[Html]:
     words += f" The 95% intervals of {count(clear)} of {count(len(frame))} terms exclude zero.{_first(len(frame))}"
     if more is not None:
         shown = shown.join(more)
-        words += f" {_NO_SUCH}"
+        words += f" {_NO_SUCH}" if delta is None else f" {_NO_SUCH.partition(';')[0]}."
     return [paragraph(words), table(shown, "Terms sampled")]
 
 
-def _sampled_columns(fit: StoredFit) -> pd.DataFrame | None:
+def _sampled_columns(fit: StoredFit, delta: Any) -> pd.DataFrame | None:
     """What draws of everything say besides, by term; None where the tree has no such draws."""
-    if fit.evidence is not None or fit.gamma_draws is None:
+    if not fit.sampled_whole:
         return None
-    said = relevance(fit.tree)
+    said = relevance(fit.tree, delta=delta)
     names = [f"{name[0]}[{name[1]}]" if isinstance(name, tuple) else name for name in said.index]
     shares = zip(*(100 * said[name] for name in ("gamma", "gamma_low", "gamma_high")), strict=True)
     columns = {
         "P(sign)": [f"{share:.2f}" for share in said["sign"]],
         "determined (95%)": [f"{mean:.0f}% ({low:.0f} to {high:.0f})" for mean, low, high in shares],
     }
+    if delta is not None:
+        size = "its own size" if isinstance(delta, Mapping) else f"{delta:g}"
+        asked = [not isinstance(delta, Mapping) or name in delta for name in said.index]
+        columns[f"P(|w| > {size})"] = [
+            f"{share:.2f}" if there else "" for share, there in zip(said["beyond"], asked, strict=True)
+        ]
     return pd.DataFrame(columns, index=names)
 
 

@@ -1,4 +1,4 @@
-"""A graph cut at its matrix products computes what PyTensor computes of the whole, and so do its slopes."""
+"""A graph whose products are left to BLAS computes what PyTensor computes of it, and so do its slopes."""
 
 import numpy as np
 import pymc as pm
@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
-from bayes_sparse.fitting.nuts.cut import Cut, Uncut
+from bayes_sparse.fitting.nuts.compiled import Compiled, Heavy
+from bayes_sparse.fitting.nuts.products import Product
 from bayes_sparse.fitting.nuts.whole import WholeModel
 from bayes_sparse.inputs.prepare import prepare
 from tests.support import UNCOMPILED, without_compiler
@@ -41,24 +42,64 @@ GRAPHS = {
 @pytest.mark.parametrize("name", GRAPHS)
 def test_values_and_slopes(name):
     graph = GRAPHS[name]
-    cut = Cut([x, s], [graph])
+    compiled = Compiled([x, s], [graph])
     at = RNG.standard_normal(3), np.array(0.7)
     whole = pytensor.function(
         [x, s], [graph, *pytensor.grad(graph, [x, s], disconnected_inputs="ignore")], mode=UNCOMPILED
     )
     height, *slopes = whole(*at)
-    assert_allclose(cut(*at)[0], height, rtol=1e-12)
-    ours, own = cut.slopes(*at)
+    assert_allclose(compiled(*at)[0], height, rtol=1e-12)
+    ours, own = compiled.slopes(*at)
     assert_allclose(ours, height, rtol=1e-12)
     for one, other in zip(own, slopes, strict=True):
         assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
-def test_no_product_is_left_to_be_compiled():
-    cut = Cut([x, s], [GRAPHS["twice in a row"]])
-    assert [len(layer) for layer in cut._layers] == [1, 1]
-    left = pytensor.printing.debugprint([*cut._outputs, *cut._moving[0], *cut._moving[1]], file="str")
-    assert "Dot" not in left
+def printed(*inputs, of):
+    compiled = Compiled(inputs, [of])
+    return pytensor.printing.debugprint(compiled._outputs, file="str"), compiled
+
+
+def test_products_are_left_to_blas_and_data_are_handed_in():
+    text, compiled = printed(x, s, of=GRAPHS["twice in a row"])
+    assert text.count("Product") == 2
+    assert "Dot" not in text
+    assert [value.shape for value in compiled._still.values()] == [A.shape, B.T.shape]
+
+
+def test_blas_in_compiled_code():
+    """Vectors and matrices, of either order in memory, from either side; the rest of these tests compiles nothing."""
+    M, v, V = pt.dmatrix(), pt.tensor(dtype="float64", shape=(None, 1)), pt.dmatrix()
+    rows = Product(False)
+    outputs = [rows(M, v), rows(M, V), rows(M.T, V.T), Product(True)(M, V.T[:, ::-1])]
+    outputs.append(pytensor.grad((rows(M, V) ** 2).sum(), V))
+    square, one, several = (RNG.standard_normal(shape) for shape in ((4, 4), (4, 1), (4, 4)))
+    wanted = [square @ one, square @ several, square.T @ several.T, square.T @ several.T[:, ::-1]]
+    wanted.append(2 * square.T @ square @ several)
+    for ours, numpy in zip(pytensor.function([M, v, V], outputs)(square, one, several), wanted, strict=True):
+        assert_allclose(ours, numpy, rtol=1e-12, atol=1e-12)
+
+
+def two_classes(p, y):
+    return pm.logp(pm.Bernoulli.dist(p=p), y).sum()
+
+
+def test_two_classes_need_one_softplus_and_no_check():
+    y = np.array([0, 1, 1])
+    short, compiled = printed(x, of=two_classes(pt.sigmoid(x), y))
+    assert "Check" not in short
+    assert short.count("Softplus") == 1
+    height, [slope] = compiled.slopes(np.array([800.0, -800.0, 0.0]))  # classes that are all but impossible
+    assert_allclose(height, -1600 - np.log(2))
+    assert_allclose(slope, [-1.0, 1.0, 0.5])
+
+
+@pytest.mark.parametrize("p", [x, pt.sigmoid(x) * 1.5])
+def test_what_may_not_be_a_probability_is_checked(p):
+    text, compiled = printed(x, of=two_classes(p, np.array([0, 1, 1])))
+    assert "Check" in text
+    with pytest.raises(ValueError, match="0 <= p <= 1"):  # compiled code has a density of zero there
+        compiled(np.array([0.5, 2.0, 0.5]))
 
 
 @pytest.mark.parametrize(
@@ -68,15 +109,15 @@ def test_no_product_is_left_to_be_compiled():
         (pt.linalg.det(x[:, None] * x + np.eye(3)), "is not element-wise"),
     ],
 )
-def test_what_cannot_be_cut(graph, why):
-    with pytest.raises(Uncut, match=why):
-        Cut([x], [graph])
+def test_what_is_too_heavy(graph, why):
+    with pytest.raises(Heavy, match=why):
+        Compiled([x], [graph])
 
 
 def test_discrete_variables_are_left_to_pymc():
     with pm.Model() as model:
         pm.Normal("y", pm.Poisson("k", 3.0), observed=2.0)
-    with pytest.raises(Uncut, match="not all variables are continuous"):
+    with pytest.raises(Heavy, match="not all variables are continuous"):
         WholeModel(model)
 
 
