@@ -1,7 +1,9 @@
 """Somebody else's file: it never says what is called here, and what is wrong with it is one sentence."""
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +19,7 @@ from tests.support import assert_one_sentence
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
 Y = X[:, 0] + 0.3 * RNG.normal(size=40)
-CALLED = []
+CALLED, SHOWN = [], []
 
 
 def squares(X):
@@ -188,6 +190,35 @@ def test_a_stored_formula_runs_nothing(tmp_path):
         assert said is not None
         assert_one_sentence(said)
     assert not mark.exists()
+
+
+def test_words_of_a_tree_are_text_in_a_report(tree, tmp_path):
+    """Every attribute that holds words holds an element instead, one after another."""
+    words = [(group, name) for group in ("evidence", "posterior") for name, own in tree[group].attrs.items()]
+    words = [(group, name) for group, name in words if isinstance(tree[group].attrs[name], str)]
+    assert len(words) > 5
+    changed = tree.copy()
+    for group, name in words:
+        changed[group].attrs[name] += "<script>alert(1)</script>"
+    page = tmp_path / "page.html"
+    said = refusal(lambda own: bs.report({"<script>": own}, page, title="<script>", progressbar=False), changed)
+    if said is None:
+        assert "<script" not in page.read_text()
+    else:
+        assert_one_sentence(said)
+    for group, name in words:
+        one = tree.copy()
+        one[group].attrs[name] += "<script>alert(1)</script>"
+        said = refusal(lambda own: SHOWN.append(bs.summary(own)._repr_html_()), one)
+        assert said is not None or "<script" not in SHOWN[-1]
+
+
+def test_nothing_is_unpickled_and_no_text_is_run():
+    """But for jobs that this package sends to processes of its own."""
+    package = Path(bs.__file__).parent
+    calls = re.compile(r"pickle\.loads?\(|allow_pickle=True|(?<![\w.])(eval|exec|__import__)\(|\.read_pickle\(")
+    found = {str(file.relative_to(package)) for file in package.rglob("*.py") if calls.search(file.read_text())}
+    assert found <= {"refits/workers.py"}
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
