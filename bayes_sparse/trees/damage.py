@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 import xarray as xr
 
+from bayes_sparse.common.statuses import Status
 from bayes_sparse.inputs.likelihoods import from_settings
 
 __all__ = ["check_moments", "reads_a_fit", "settings_of"]
@@ -108,7 +109,10 @@ def _damage(tree: xr.DataTree) -> str | None:
     if lost:
         return f"its group 'evidence' has no variable {lost[0]!r}"
     untold = sorted(_TOLD - set(evidence.attrs))
-    return f"its group 'evidence' has no attribute {untold[0]!r}" if untold else None
+    if untold:
+        return f"its group 'evidence' has no attribute {untold[0]!r}"
+    known = evidence.attrs["status"] in [str(status) for status in Status]
+    return None if known else "its attribute 'status' names no end of a fit"
 
 
 def _exchanges_lost(evidence: xr.Dataset) -> set[str]:
