@@ -106,7 +106,7 @@ class Variational:
         state, converged = first.state, False
         state = approximation.at(state.index, state.alpha, state.theta, state)
         history = [*first.history, state.objective]
-        ascent = Ascent(approximation, problem.theta_bounds, self.tolerance, prune=False)
+        ascent = Ascent(approximation, problem.theta_bounds, self.tolerance, prune=False, further=True)
         while not converged and len(history) <= self.max_iterations:
             state, converged = ascent(state, 1)
             history.append(state.objective)

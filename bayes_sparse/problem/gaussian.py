@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from bayes_sparse.common.types import FloatArray, IntArray
 
@@ -204,7 +204,7 @@ class Dual:
 
     def whitened(self, columns: FloatArray) -> FloatArray:
         """``T columns`` with ``T'T = (B^-1 + Phi A^-1 Phi')^-1``."""
-        return np.asarray((self._inverse * self._root) @ columns)
+        return np.asarray(blas.dtrmm(1.0, self._inverse, self._root[:, None] * columns, lower=1))
 
     @cached_property
     def _inverse(self) -> FloatArray:

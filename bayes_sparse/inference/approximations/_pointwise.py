@@ -89,6 +89,10 @@ class PointwiseApproximation:
         out[np.arange(k, k + m), np.arange(k, k + m)] = outer
         return out
 
+    def followed(self, state: State, step: FloatArray) -> State:
+        """The state: nothing is foreseen."""
+        return state
+
     def theta_step(self, state: State) -> FloatArray:
         """Newton's step in each nuisance parameter alone, uphill and no longer than one."""
         first, second = self._theta_difference(state)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -119,8 +120,7 @@ class SiteApproximation(PointwiseApproximation):
         marginals = Marginals(offset, nothing, nothing, nothing)
         for _ in range(rounds):
             new = self.matched(marginals, theta)
-            sites = np.array([new.precision, new.slope + new.precision * marginals.mean])
-            w, posterior, marginals = self._posterior(active, alpha, sites)
+            w, posterior, marginals = self._posterior(active, alpha, _towards(marginals, new))
         value = self.matched(marginals, theta).value
         terms = value, marginals.slope, -marginals.precision, nothing
         return self._state(index, alpha, theta, w, posterior, marginals.mean, terms)
@@ -133,8 +133,10 @@ class SiteApproximation(PointwiseApproximation):
         assert start.terms is not None
         assert start.eta is not None
         alpha = self.problem.precisions(index, alpha, theta)
-        precision = np.maximum(-start.terms[2], 0.0)
-        sites = np.array([precision, start.terms[1] + precision * start.eta])  # the second one is the pull
+        sites = start.ahead
+        if sites is None:
+            precision = np.maximum(-start.terms[2], 0.0)
+            sites = np.array([precision, start.terms[1] + precision * start.eta])  # the second one is the pull
         mixing: Mixing | None = None
         found, best = None, np.inf
         for _ in range(_ROUNDS):
@@ -156,13 +158,14 @@ class SiteApproximation(PointwiseApproximation):
                 continue
             if mixing is None:
                 mixing = Mixing(np.array([marginals.variance, np.sqrt(marginals.variance)]))
-            sites = mixing.next(sites, np.array([new.precision, new.slope + new.precision * marginals.mean]))
+            sites = mixing.next(sites, _towards(marginals, new))
             np.maximum(sites[0], 0.0, out=sites[0])
         if found is None:
             raise np.linalg.LinAlgError("the likelihood is not finite where the posterior lies")
         w, posterior, marginals, new = found
         terms = new.value, marginals.slope, -marginals.precision, np.zeros_like(new.value)
-        return self._state(index, alpha, theta, w, posterior, marginals.mean, terms)
+        state = self._state(index, alpha, theta, w, posterior, marginals.mean, terms)
+        return replace(state, ahead=_towards(marginals, new))
 
     def _posterior(
         self, active: Active, alpha: FloatArray, sites: FloatArray
@@ -180,6 +183,11 @@ def _variances(active: Active, posterior: Posterior) -> FloatArray:
     if isinstance(posterior, Dual):
         return np.maximum(posterior.leverages, 0.0)
     return active.leverages(lambda v, at: posterior.solve(v))
+
+
+def _towards(marginals: Marginals, new: Matched) -> FloatArray:
+    """Precision and pull of sites that were matched at the mean of these marginals."""
+    return np.array([new.precision, new.slope + new.precision * marginals.mean])
 
 
 def _change(marginals: Marginals, new: Matched) -> float:

@@ -141,6 +141,10 @@ class Exact:
         out[k, k] = 4 * own + (0.0 if o.log_prior is None else _derivative(o.log_prior, state.theta, order=2))
         return out
 
+    def followed(self, state: State, step: FloatArray) -> State:
+        """The state: nothing is searched for."""
+        return state
+
     def theta_step(self, state: State) -> FloatArray:
         """A step in log sigma alone: the slope over its curvature in a model that fits as well as this one."""
         return self.slope(state)[int(state.free.sum()) :] / (2 * self.count)

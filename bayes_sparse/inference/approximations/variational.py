@@ -7,6 +7,8 @@ any xi, is quadratic in x, so that the evidence of the bound has a closed form; 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.linalg import lapack
 from scipy.special import log_expit
@@ -24,6 +26,7 @@ class VariationalApproximation(KLApproximation):
     """The papers' variational Gaussian: Jaakkola's bound where the likelihood is logistic."""
 
     name = "variational"
+    _answer: tuple[State, FloatArray, FloatArray, FloatArray] | None = None  # of the sites to a step
 
     def matched(self, marginals: Marginals, theta: FloatArray) -> Matched:
         """Sites of the bound at its best xi."""
@@ -53,10 +56,23 @@ class VariationalApproximation(KLApproximation):
         along = D[:, None] * (U**2 + 2 * m[:, None] * U * state.mean) * state.alpha
         G = D[:, None] * V * (V + 2 * m[:, None] * m) * D
         try:
-            half, _ = lapack.dtrtrs(cholesky(np.eye(len(m)) - G), along[:, state.free], lower=1)
+            L = cholesky(np.eye(len(m)) - G)
         except np.linalg.LinAlgError:  # the sites are far from matched
             return fixed
+        half, _ = lapack.dtrtrs(L, along[:, state.free], lower=1)
+        self._answer = state, D, L, half
         return np.asarray(fixed + 0.5 * half.T @ half)
+
+    def followed(self, state: State, step: FloatArray) -> State:
+        """With the sites that a step of the curvature's leads to, to first order."""
+        if self._answer is None or self._answer[0] is not state or state.ahead is None:
+            return state
+        _, D, L, half = self._answer
+        by_column = step[: len(step) - state.theta.size]
+        by_column = by_column if state.ties is None else by_column[state.ties.place]
+        change, _ = lapack.dtrtrs(L, half @ by_column, lower=1, trans=1)
+        precision, pull = state.ahead
+        return replace(state, ahead=np.array([precision * np.exp(np.clip(D * change / precision, -1.0, 1.0)), pull]))
 
     def accurate(self, marginals: Marginals, theta: FloatArray) -> bool:
         """A closed form is."""

@@ -38,12 +38,15 @@ class Ascent:
         Stop when the next step promises less than this, in nats.
     prune : bool
         Delete columns whose own best precision is infinite on the way.
+    further : bool
+        Double a step as long as that pays, where the objective curves upwards along it: on the way from a saddle.
     """
 
     approximation: Approximation
     theta_bounds: FloatArray
     tolerance: float
     prune: bool = True
+    further: bool = False
 
     def __call__(self, state: State, max_steps: int, tolerance: float | None = None) -> tuple[State, bool]:
         """Climb from a state; also say whether the tolerance was met."""
@@ -103,22 +106,31 @@ class Ascent:
         return stuck, last
 
     def _climb(self, state: State, slope: FloatArray, step: FloatArray) -> State | None:
-        k = len(slope) - state.theta.size
-        by_column = step[:k] if state.ties is None else step[state.ties.place]
-        scale, promise, floor = 1.0, float(slope @ step), self.approximation.objective.floor
+        scale, promise = 1.0, float(slope @ step)
         for _ in range(_HALVINGS):
-            alpha = state.alpha.copy()
-            alpha[state.free] = np.maximum(alpha[state.free] * np.exp(scale * by_column), floor)
-            theta = state.theta
-            if theta.size:
-                theta = np.minimum(
-                    np.maximum(theta + scale * step[k:], self.theta_bounds[:, 0]), self.theta_bounds[:, 1]
-                )
-            new = self.approximation.at(state.index, alpha, theta, state)
+            new = self._moved(state, scale * step, self.approximation.followed(state, scale * step))
             if new.objective >= state.objective + 1e-4 * scale * promise:
-                return new
+                break
             scale /= 3
-        return None
+        else:
+            return None
+        longest = float(np.abs(step).max())
+        while self.further and new.objective - state.objective > scale * promise and scale * longest <= 0.5 * _LONGEST:
+            scale *= 2
+            beyond = self._moved(state, scale * step, new)
+            if beyond.objective <= new.objective:
+                break
+            new = beyond
+        return new
+
+    def _moved(self, state: State, step: FloatArray, near: State) -> State:
+        """A step away, within the bounds, searched from ``near``."""
+        k, alpha, theta = len(step) - state.theta.size, state.alpha.copy(), state.theta
+        by_column = step[:k] if state.ties is None else step[state.ties.place]
+        alpha[state.free] = np.maximum(alpha[state.free] * np.exp(by_column), self.approximation.objective.floor)
+        if theta.size:
+            theta = np.minimum(np.maximum(theta + step[k:], self.theta_bounds[:, 0]), self.theta_bounds[:, 1])
+        return self.approximation.at(state.index, alpha, theta, near)
 
 
 def delete_useless(approximation: Approximation, state: State, refused: set[int] | None = None) -> State:

@@ -140,6 +140,8 @@ class State:
         Weighted residual sum of squares of a normal likelihood.
     groups : int array (k,), optional
         Label of the group that each active column shares its precision with; None where none do.
+    ahead : array (2, n), optional
+        The sites that matching once more would lead to, where there are any: a search from here begins with them.
     """
 
     index: IntArray
@@ -155,6 +157,7 @@ class State:
     terms: tuple[FloatArray, ...] | None = None
     residual_power: float = np.nan
     groups: IntArray | None = None
+    ahead: FloatArray | None = None
 
     @cached_property
     def variance(self) -> FloatArray:
@@ -276,6 +279,9 @@ class Approximation(Protocol):
 
     def curvature(self, state: State) -> FloatArray:
         """Hessian of the objective in the same coordinates; its change through H may be left out."""
+
+    def followed(self, state: State, step: FloatArray) -> State:
+        """Where to search from after a step in those coordinates: the state, or what is foreseen of the next."""
 
     def theta_step(self, state: State) -> FloatArray:
         """A step in the nuisance parameters alone, for methods that update precisions by a formula."""
