@@ -162,7 +162,7 @@ def test_the_page_of_the_api_has_every_public_name():
     for name in ("methods", "models", "basis", "likelihoods"):
         package = getattr(bs, name).__name__
         public |= {f"{name}.{registry.lookup(package, file, name).__name__}" for file in registry.options(package)}
-    public |= {f"{name}.{each}" for name in ("estimators", "datasets") for each in getattr(bs, name).__all__}
+    public |= {f"{name}.{each}" for name in ("estimators", "data", "datasets") for each in getattr(bs, name).__all__}
     assert listed == public | {"models.Declared"}
 
 

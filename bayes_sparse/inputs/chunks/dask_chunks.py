@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, reduce
@@ -16,11 +17,14 @@ from threadpoolctl import ThreadpoolController
 
 from bayes_sparse.common.types import IntArray
 from bayes_sparse.inputs.table import in_words
-from bayes_sparse.problem.chunked.passes import Chunk
+from bayes_sparse.problem.chunked.passes import Chunk, Narrow
 
 __all__ = ["DaskChunks", "Reader", "need_dask"]
 
 _FAN = 8  # answers merged by one task
+_SETS = 16  # of columns whose pieces are remembered
+
+type Narrowed = Callable[[list[str]], tuple[list[tuple[Any, ...]], Callable[..., tuple[Any, Any, Any, Any]]]]
 
 
 def need_dask(module: str = "dask") -> Any:
@@ -49,6 +53,8 @@ class Reader:
         Labels of the targets, which become 0, 1 ...
     numbers : bool
         Whether the targets become floats; as they are for a first look.
+    narrow : int array, optional
+        Places of the features that there are, where they are some of those fitted.
     """
 
     parts: Callable[..., tuple[Any, Any, Any, Any]]
@@ -57,6 +63,7 @@ class Reader:
     drop: bool = False
     classes: NDArray[Any] | None = None
     numbers: bool = False
+    narrow: NDArray[np.intp] | None = None
 
     def __call__(self, *piece: Any) -> Chunk:
         """Rows that count."""
@@ -79,7 +86,8 @@ class Reader:
             X = X[:, self.inside]
         if self.classes is not None:
             y = np.searchsorted(self.classes, y)
-        return Chunk(X, y.astype(float) if self.numbers else y, offset, weights)
+        features: Any = X if self.narrow is None else Narrow(X, self.narrow)
+        return Chunk(features, y.astype(float) if self.numbers else y, offset, weights)
 
 
 class DaskChunks:
@@ -91,10 +99,14 @@ class DaskChunks:
         One a chunk, as `Reader.parts` takes it.
     reader : Reader
         What makes numbers of them.
+    narrowed : callable, optional
+        ``narrowed(names)`` gives pieces with some of the features, and what takes them apart: files that hold their
+        columns apart are read in part.
     """
 
-    def __init__(self, pieces: list[tuple[Any, ...]], reader: Reader) -> None:
-        self.pieces, self.reader = pieces, reader
+    def __init__(self, pieces: list[tuple[Any, ...]], reader: Reader, narrowed: Narrowed | None = None) -> None:
+        self.pieces, self.reader, self._narrowed = pieces, reader, narrowed
+        self._narrow: OrderedDict[bytes, tuple[list[tuple[Any, ...]], Reader]] = OrderedDict()
         self.lengths: list[int] = []
         self.passes = 0
 
@@ -107,8 +119,9 @@ class DaskChunks:
         """One pass: chunks in any order on any worker, what they give in the order of the rows."""
         dask = need_dask()
         self.passes += 1
-        task, look, join = self._task(work, merge), dask.delayed(_looked), dask.delayed(_joined)
-        found = [look(task, *piece) for piece in self.pieces]
+        pieces, reader = self._with_columns(getattr(work, "needed", None))
+        task, look, join = self._task(reader, work, merge), dask.delayed(_looked), dask.delayed(_joined)
+        found = [look(task, *piece) for piece in pieces]
         while len(found) > 1:
             found = [join(task, found[at : at + _FAN]) for at in range(0, len(found), _FAN)]
         try:
@@ -123,30 +136,42 @@ class DaskChunks:
         self.passes += 1
         stops = np.cumsum(self.lengths)
         own = np.split(at, np.searchsorted(at, stops[:-1]))
-        starts, task, pick = stops - self.lengths, self._task(), dask.delayed(_picked)
+        starts, task, pick = stops - self.lengths, self._task(self.reader), dask.delayed(_picked)
         parts = [pick(task, some - start, *piece) for some, start, piece in zip(own, starts, self.pieces, strict=True)]
         found: Any = zip(*dask.compute(*parts), strict=True)
         joined: Any = (None if part[0] is None else np.concatenate(part) for part in found)
         return Chunk(*joined)
 
+    def _with_columns(self, needed: IntArray | None) -> tuple[list[tuple[Any, ...]], Reader]:
+        """Pieces with the features that are needed, where those are few and can be read by themselves."""
+        fitted = len(self.reader.names if self.reader.inside is None else self.reader.inside)
+        if self._narrowed is None or needed is None or self.reader.drop or 2 * len(needed) > fitted:
+            return self.pieces, self.reader
+        key = needed.tobytes()
+        if key not in self._narrow:
+            places = needed if self.reader.inside is None else self.reader.inside[needed]
+            pieces, parts = self._narrowed([self.reader.names[j] for j in places])
+            self._narrow[key] = pieces, replace(self.reader, parts=parts, inside=None, narrow=needed)
+            while len(self._narrow) > _SETS:
+                self._narrow.popitem(last=False)
+        return self._narrow[key]
+
     def _task(self, *own: Callable[..., Any]) -> Any:
         """What the workers need to know, sent to each of them once."""
-        return need_dask().delayed((self.reader, *own), traverse=False, name=f"pass-{uuid4().hex}")
+        return need_dask().delayed(own, traverse=False, name=f"pass-{uuid4().hex}")
 
     def array(self, name: str) -> Any:
         """Something that every row has, as a dask array: nothing is computed till it is asked for."""
-        da, task, look = need_dask("dask.array"), self._task(attrgetter(name)), need_dask().delayed(_looked)
+        da, task, look = (
+            need_dask("dask.array"),
+            self._task(self.reader, attrgetter(name)),
+            need_dask().delayed(_looked),
+        )
         parts = [
             da.from_delayed(look(task, *piece), shape=(length,), dtype=float)
             for piece, length in zip(self.pieces, self.lengths, strict=True)
         ]
         return da.concatenate(parts)
-
-    def reading(self, **changes: Any) -> DaskChunks:
-        """The same pieces read in another way; passes are counted on."""
-        other = DaskChunks(self.pieces, replace(self.reader, **changes))
-        other.lengths, other.passes = self.lengths, self.passes
-        return other
 
 
 @cache

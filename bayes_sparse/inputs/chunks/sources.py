@@ -155,17 +155,21 @@ def _of_frame(frame: Any, target: str | None, weights: Any, offset: Any, drop: b
     if missing:
         raise ValueError(f"There is no column {missing[0]!r} in the data; there are {in_words(columns)}.")
     names = [name for name in columns if name not in aside]
-    kinds = dict(zip(columns, frame.dtypes, strict=True))
+    kinds, frame = dict(zip(columns, frame.dtypes, strict=True)), frame.copy()
     words = [name for name in names if not pd.api.types.is_numeric_dtype(kinds[name])]
     if words:
         raise ValueError(
             f"Columns in chunks must be numbers; {in_words(words)} hold others: make indicators of them first, with "
             "dask.dataframe.get_dummies."
         )
-    parts = _FrameParts(names, target, weights, offset)
-    own = frame[[*names, *dict.fromkeys(aside)]]
-    own.columns = [*names, *dict.fromkeys(aside)]
-    chunks = DaskChunks([(part,) for part in own.to_delayed()], Reader(parts, names, drop=drop))
+    frame.columns = columns
+
+    def narrowed(some: list[str]) -> tuple[list[tuple[Any, ...]], _FrameParts]:
+        part = frame[[*some, *dict.fromkeys(aside)]]
+        return [(piece,) for piece in part.to_delayed()], _FrameParts(some, target, weights, offset)
+
+    pieces, parts = narrowed(names)
+    chunks = DaskChunks(pieces, Reader(parts, names, drop=drop), narrowed)
     return Opened(chunks, target, "obs", weights is not None, offset is not None)
 
 

@@ -1,7 +1,7 @@
 """Problems whose rows lie in chunks, and never in one place."""
 
 from bayes_sparse.problem.chunked.condensed import CondensedProblem, condensed
-from bayes_sparse.problem.chunked.passes import Chunk, Chunks, Standard
+from bayes_sparse.problem.chunked.passes import Chunk, Chunks, Narrow, Standard
 from bayes_sparse.problem.chunked.problem import ChunkedDesign, ChunkedProblem
 from bayes_sparse.problem.chunked.row_vectors import RowVector
 from bayes_sparse.problem.chunked.source import RowSource
@@ -12,6 +12,7 @@ __all__ = [
     "ChunkedProblem",
     "Chunks",
     "CondensedProblem",
+    "Narrow",
     "RowSource",
     "RowVector",
     "Standard",

@@ -13,7 +13,7 @@ from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.chunked.row_vectors import Node, Predictor, Term
 from bayes_sparse.problem.gaussian import weighted_gram
 
-__all__ = ["Chunk", "Chunks", "Question", "Seen", "Standard", "Work", "together"]
+__all__ = ["Chunk", "Chunks", "Narrow", "Question", "Seen", "Standard", "Work", "together"]
 
 _BLOCK_BYTES = 2**20  # rows looked at together: their columns stay in a core's cache
 _LINE = 8  # numbers that come into the cache together
@@ -30,6 +30,30 @@ class Chunk(NamedTuple):
     def rows(self, at: slice | IntArray) -> Chunk:
         """Some of the rows."""
         return Chunk(*(None if part is None else part[at] for part in self))  # type: ignore[arg-type]
+
+
+class Narrow:
+    """Some columns of a table that is not there as a whole, under their places in it.
+
+    Parameters
+    ----------
+    X : array (rows, k)
+        The columns.
+    at : int array (k,)
+        Their places.
+    """
+
+    def __init__(self, X: NDArray[Any], at: IntArray) -> None:
+        self._X, self._at = X, at
+
+    def __len__(self) -> int:
+        return len(self._X)
+
+    def __getitem__(self, where: Any) -> Any:
+        """Some rows, or a column."""
+        if isinstance(where, tuple):
+            return self._X[where[0], int(np.searchsorted(self._at, where[1]))]
+        return Narrow(self._X[where], self._at)
 
 
 class Chunks(Protocol):
@@ -258,6 +282,18 @@ class Work:
             with np.errstate(all="ignore"):  # a trial step may overflow; the search judges it by the sum
                 found = self.merged(found, [question.of(seen) for question in self.questions])
         return found
+
+    @property
+    def needed(self) -> IntArray | None:
+        """The features that the answers are made of; None for all."""
+        if self.standard.mix is not None or any(
+            q.kind == "cross" or (q.index is None and q.kind in _OF_COLUMNS) for q in self.questions
+        ):
+            return None
+        used = [index for q in self.questions for node in q.nodes for index in node.columns]
+        used += [q.index for q in self.questions if q.index is not None]
+        found = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *used]))
+        return found[found < self.standard.M]
 
     @property
     def _columns(self) -> int:

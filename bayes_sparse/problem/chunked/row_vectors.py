@@ -35,6 +35,11 @@ class Node:
         """Equal for equal recipes."""
         raise NotImplementedError
 
+    @property
+    def columns(self) -> list[IntArray]:
+        """The columns that it is made of."""
+        return []
+
     def at(self, seen: Seen) -> Any:
         """The values at some rows."""
         raise NotImplementedError
@@ -77,6 +82,11 @@ class Predictor(Node):
     def key(self) -> Hashable:
         """A number of its own: predictors are known again by being the same object."""
         return self.token
+
+    @property
+    def columns(self) -> list[IntArray]:
+        """Those with a weight."""
+        return [self.index]
 
     def at(self, seen: Seen) -> Any:
         """Columns times weights, and the offset."""
@@ -130,6 +140,11 @@ class Term(Node):
         """By order, predictor and nuisance parameters."""
         return (self.order, self.eta.key, self.theta.tobytes(), self.weighted)
 
+    @property
+    def columns(self) -> list[IntArray]:
+        """The predictor's."""
+        return self.eta.columns
+
     def at(self, seen: Seen) -> Any:
         """All derivatives come out of one call."""
         term = seen.terms(self.eta, self.theta)[self.order]
@@ -149,6 +164,11 @@ class Leverages(Node):
         """A number of its own."""
         return ("leverages", self.token)
 
+    @property
+    def columns(self) -> list[IntArray]:
+        """Those of Phi."""
+        return [self.index]
+
     def at(self, seen: Seen) -> Any:
         """By two products with the columns."""
         Phi = seen.columns(self.index)
@@ -166,6 +186,11 @@ class Mapped(Node):
     def key(self) -> Hashable:
         """By the function and what it is of."""
         return (self.function.__name__, *(x.key if isinstance(x, Node) else x for x in self.inputs))
+
+    @property
+    def columns(self) -> list[IntArray]:
+        """Of all that it is of."""
+        return [index for x in self.inputs if isinstance(x, Node) for index in x.columns]
 
     def at(self, seen: Seen) -> Any:
         """Of the values."""
