@@ -293,7 +293,8 @@ class Work:
         used = [index for q in self.questions for node in q.nodes for index in node.columns]
         used += [q.index for q in self.questions if q.index is not None]
         found = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *used]))
-        return found[found < self.standard.M]
+        found = found[found < self.standard.M]
+        return None if len(found) == self.standard.M else found
 
     @property
     def _columns(self) -> int:
