@@ -6,6 +6,7 @@ Centring would fill a sparse column, so it stays implicit. An entry that is not 
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, hstack, issparse
 
+from bayes_sparse.common.memory import physical_memory
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.design import Design
 
@@ -24,6 +26,8 @@ type Features = NDArray[Any] | csc_array[np.float64]
 _FAR = 10.0  # spreads away from zero, beyond which the shift is taken off a column itself and not off its products
 _WORTH = 100  # multiplications that BLAS does in the time of one between sparse matrices
 _BLOCK_BYTES = 2 * 2**20  # rows made dense at once
+_SAID_BYTES = 2**30  # columns made dense at once, of which the size is said before
+_log = logging.getLogger("bayes_sparse")
 
 
 def make_design(X: Any, shift: FloatArray | None, scale: FloatArray | None, extra: FloatArray | None) -> AnyDesign:
@@ -97,7 +101,8 @@ class SparseDesign:
         return self.M + self.q
 
     def columns(self, index: IntArray) -> FloatArray:
-        """Chosen columns as a dense Fortran-ordered n x k matrix of their own."""
+        """Chosen columns as a dense Fortran-ordered n x k matrix of their own; its size is said if that is large."""
+        self._say_size(len(index))
         beyond = index >= self.M
         inside = np.flatnonzero(~beyond)
         chosen = index[inside]
@@ -111,6 +116,17 @@ class SparseDesign:
         out[self._X.indices[entry], inside[owner]] = values
         out[:, beyond] = self.extra[:, index[beyond] - self.M]
         return out
+
+    def _say_size(self, count: int) -> None:
+        need, have = 8 * self.n * count, physical_memory()
+        if need > have // 2:
+            raise ValueError(
+                f"This method makes {count:,} sparse columns of {self.n:,} rows dense, which would take "
+                f"{need / 2**30:.1f} GiB, more than half of this machine's {have / 2**30:.1f} GiB: "
+                "method='sequential' makes dense only the columns that it keeps."
+            )
+        if need > _SAID_BYTES:
+            _log.info("%d sparse columns are made dense: %.1f GiB.", count, need / 2**30)
 
     def times(self, w: FloatArray, index: IntArray) -> FloatArray:
         """Predictor ``Phi[:, index] @ w`` at the cost of the columns whose weight is not zero."""

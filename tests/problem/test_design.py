@@ -185,11 +185,12 @@ def test_a_small_spread_about_a_large_mean_is_kept():
     assert_allclose(column_moments(x)[1], x.std(axis=0), rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("likelihood", ["normal", "poisson"])
-def test_a_fit_of_many_rows_makes_no_second_copy(likelihood):
+def test_a_fit_of_many_rows_makes_no_second_copy(likelihood, kind):
     rng = np.random.default_rng(0)
     n, width = 80_000, 100
-    X = rng.standard_normal((n, width)) + 1.0
+    X = (rng.standard_normal((n, width)) + 1.0).astype(kind)
     y = X[:, 0] + rng.standard_normal(n) if likelihood == "normal" else rng.poisson(np.exp(0.3 * X[:, 0]))
     X.flags.writeable = False
     bs.fit("ard_gaussian", (X[:3000], y[:3000]), likelihood=likelihood, draws=0)  # compiling takes memory of its own
@@ -198,4 +199,4 @@ def test_a_fit_of_many_rows_makes_no_second_copy(likelihood):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert bool(tree["evidence"]["kept"][0])
-    assert peak < 0.5 * X.nbytes
+    assert peak < 4 * X.size  # half of a copy in 64 bits

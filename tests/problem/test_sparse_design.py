@@ -244,3 +244,12 @@ def test_a_large_matrix_is_never_dense(large):
     assert tree["evidence"]["kept"].to_numpy().nonzero()[0].tolist() == [0, 1, 2]
     assert_allclose(tree["evidence"]["mean"][:3], [1.0, -2.0, 3.0], atol=5 * 0.1 / np.sqrt(n / 3))
     assert peak < 0.04 * 8 * n * n  # a few copies of the entries and of vectors
+
+
+def test_columns_that_would_not_fit_are_refused_before_they_are_made(monkeypatch):
+    X = sp.random_array((200, 500), density=0.1, rng=np.random.default_rng(0), format="csc")
+    y = np.asarray(X[:, :3].sum(axis=1)).ravel() + np.random.default_rng(1).standard_normal(200)
+    monkeypatch.setattr(module, "physical_memory", lambda: 200 * 8 * 300)  # half of it holds 150 columns
+    with pytest.raises(ValueError, match=r"makes 501 sparse columns of 200 rows dense, .*method='sequential'"):
+        bs.fit("ard_gaussian", (X, y), method="em", draws=0)
+    assert bs.fit("ard_gaussian", (X, y), draws=0)["evidence"].attrs["status"] == "converged"

@@ -23,6 +23,7 @@ __all__ = ["from_some_columns"]
 
 _LARGE = 2**25  # numbers of a design: a quarter of a gigabyte
 _TOP, _SPREAD, _EACH = 250, 250, 3  # columns that gain most, others at even distances at first, and for each term kept
+_MOST_ROWS = 2**17  # of which so many columns are half a gigabyte
 _LOOKS = 10  # at all columns
 _GAIN = 0.1  # nats: what another look must have brought
 
@@ -44,7 +45,8 @@ def from_some_columns(
     if not isinstance(problem, Problem) or problem.grouping is not None:
         return None
     n, M = problem.design.n, problem.design.M
-    if n * M < _LARGE or M < 2 * (_TOP + _SPREAD):
+    # Those of a sparse or chunked design are not in memory as they are, and of very many rows even some are too many.
+    if type(problem.design) is not Design or n * M < _LARGE or M < 2 * (_TOP + _SPREAD) or n > _MOST_ROWS:
         return None
     fixed = np.flatnonzero(~problem.free)
     state = approximation.at(fixed, np.ones(len(fixed)), problem.theta)

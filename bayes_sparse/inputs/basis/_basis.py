@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayes_sparse.common.memory import physical_memory as _physical_memory
 from bayes_sparse.common.types import FloatArray
 
 __all__ = ["Basis", "Kernel", "check_kernel_size", "far_below"]
@@ -108,10 +108,3 @@ def check_kernel_size(n: int, m: int) -> None:
             f"The kernel matrix of {n:,} rows by {m:,} centres would take {need / 2**30:.1f} GiB, more than half of "
             f"this machine's {have / 2**30:.1f} GiB; use a sample of the rows, or basis='linear'."
         )
-
-
-def _physical_memory() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not known on this system: assume a laptop
-        return 8 * 2**30
