@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from bayes_sparse.common.progress import quiet
 from bayes_sparse.fitting.fit import fit
@@ -81,7 +82,7 @@ def picture(path: Path) -> None:
     plt.close(figure)
 
 
-def _curve(axis: plt.Axes, name: str, width: float) -> None:
+def _curve(axis: Axes, name: str, width: float) -> None:
     data = PROBLEMS[name].data(0)
     tree = fit("ard_gaussian", (data.X, data.y), basis=rbf(width), smoothness=0, draws=0, progressbar=False)
     kept, mean = tree["evidence"]["kept"].to_numpy(), predict(tree, data.new)["mean"].to_numpy()
@@ -92,7 +93,7 @@ def _curve(axis: plt.Axes, name: str, width: float) -> None:
     axis.set_title(f"{name}: {kept.sum()} relevance vectors", fontsize=10)
 
 
-def _boundary(axis: plt.Axes) -> None:
+def _boundary(axis: Axes) -> None:
     data = PROBLEMS["Ripley"].data(0)
     tree = fit(
         "ard_gaussian",
