@@ -32,6 +32,7 @@ def test_a_basis_with_its_settings(text, made):
 def test_likelihoods_too():
     assert choice_of(LIKELIHOODS, "likelihood", "binomial:10") == bs.likelihoods.binomial(trials=10)
     assert choice_of(LIKELIHOODS, "likelihood", "auto") == "auto"
+    refused(lambda: choice_of(LIKELIHOODS, "likelihood", "gaussian"), "called 'normal' here")
 
 
 @pytest.mark.parametrize(

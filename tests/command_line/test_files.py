@@ -77,7 +77,7 @@ def test_what_cannot_be_read_is_said_in_a_sentence(home, monkeypatch):
     refused(lambda: read_table("data.csv", None, drop=["heihgt"]), "There is no column 'heihgt' in 'data.csv'")
     refused(lambda: read_table("data.csv", "netcdf"), "'data.csv' cannot be read as netcdf")
     refused(lambda: read_table("numbers.nc", None, index="y"), "leave out --index")
-    refused(lambda: read_table(".", "csv"), "'.' is a folder")
+    refused(lambda: read_table(".", None), "'.' is a folder")
     refused(lambda: read_tree("data.csv"), "'data.csv' is no NetCDF file")
     refused(lambda: read_tree("other.nc"), "'other.nc' holds no fit")
 

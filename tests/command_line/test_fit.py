@@ -30,12 +30,16 @@ def test_a_fit_is_that_of_python_and_is_summed_up(run, tmp_path):
     tree = bs.fit("ard_gaussian", read("numbers.csv"), target="y", random_seed=0)
     same(read_tree(str(tmp_path / "fit.nc")), tree)
     timeless = re.compile(r"\n\w+ +[\d.]+ m?s\n")
-    assert timeless.sub("", done.stdout) == timeless.sub("", f"{bs.summary(tree)}\n")
+    shown, summed_up = (timeless.sub("", text).partition("Next:") for text in (done.stdout, str(bs.summary(tree))))
+    assert shown[0] == summed_up[0]
+    assert "bs." not in shown[2]
+    assert f"`bayes-sparse predict {tmp_path / 'fit.nc'} new.csv` predicts new rows" in " ".join(shown[2].split())
     assert done.stdout.startswith("Of 6 columns 2 are relevant (x1, x4)")
     assert done.stderr == ""
 
 
 def test_quiet_shows_the_table_alone(run):
+    assert "--out fit.nc keeps the fit" in run("fit", "numbers.csv", "-t", "y", "--draws", 0).stdout
     shown = run("fit", "numbers.csv", "-t", "y", "-q", "--draws", 0).stdout
     assert [line.split()[0] for line in shown.splitlines()[1:]] == ["x1", "x4"]
 
