@@ -13,4 +13,4 @@ def test_cases(first):
     ends = [outcome(number) for number in range(first, first + STEP)]
     wrong = [(end["case"], end["wrong"]) for end in ends if end["wrong"]]
     assert not wrong, f"python -m tests.fuzz --case {wrong[0][0]} shows the first of {wrong}"
-    assert sum(end["end"] != "refused" for end in ends) > STEP / 4  # a fuzz of refusals alone would find nothing
+    assert sum(end["end"] != "refused" for end in ends) > STEP / 10  # a fuzz of refusals alone would find nothing

@@ -307,7 +307,7 @@ def test_many_rows_are_nearly_normal():
     }
     assert max(map(len, text.splitlines())) <= 100
     page = found._repr_html_()
-    assert page.startswith("<table>")
+    assert page.startswith("<table ")
     assert f">{rows['k-hat']}</td>" in page
 
 
