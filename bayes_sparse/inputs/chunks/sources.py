@@ -155,14 +155,15 @@ def _of_frame(frame: Any, target: str | None, weights: Any, offset: Any, drop: b
     if missing:
         raise ValueError(f"There is no column {missing[0]!r} in the data; there are {in_words(columns)}.")
     names = [name for name in columns if name not in aside]
-    kinds, frame = dict(zip(columns, frame.dtypes, strict=True)), frame.copy()
+    kinds = dict(zip(columns, frame.dtypes, strict=True))
     words = [name for name in names if not pd.api.types.is_numeric_dtype(kinds[name])]
     if words:
         raise ValueError(
             f"Columns in chunks must be numbers; {in_words(words)} hold others: make indicators of them first, with "
             "dask.dataframe.get_dummies."
         )
-    frame.columns = columns
+    if columns != list(frame.columns):  # renamed, a file would be read as a whole where some columns would do
+        frame = frame.rename(columns=dict(zip(frame.columns, columns, strict=True)))
 
     def narrowed(some: list[str]) -> tuple[list[tuple[Any, ...]], _FrameParts]:
         part = frame[[*some, *dict.fromkeys(aside)]]
