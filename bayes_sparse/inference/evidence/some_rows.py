@@ -18,7 +18,7 @@ from bayes_sparse.problem.problem import Problem
 __all__ = ["from_some_rows"]
 
 _MANY = 200_000  # rows
-_EACH = 500  # rows per column that are left
+_EACH = 100  # rows per column that are left
 _PART = 16  # of the rows, one in so many
 _MOST = 200_000  # but no more than so many
 
