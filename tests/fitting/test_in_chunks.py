@@ -71,6 +71,7 @@ def test_weights_offset_keep_and_no_standardising(likelihood):
         _same(here, _fit((cX, cy), weights=cw, offset=co, **how))
 
 
+@pytest.mark.slow
 def test_a_nuisance_parameter_that_is_not_the_noise():
     X, y = _rows("negative_binomial")
     how = {"likelihood": "negative_binomial", "max_iterations": 20}
@@ -211,11 +212,14 @@ def test_predictions_of_a_dask_frame_lack_what_was_pruned():
     np.testing.assert_allclose(made["mean"], bs.predict(tree, X)["mean"], rtol=1e-12)
 
 
-def test_nuts_says_the_size_and_samples_the_columns_kept():
-    X, y = _rows("normal")
-    data = tuple(_chunked(X, y))
+def test_nuts_says_the_size():
     with pytest.raises(ValueError, match=r"these are 400 x 6, 1\.92e-05 GB: fit by evidence first.*keep_columns=tree"):
-        _fit(data, method="nuts")
+        _fit(tuple(_chunked(*_rows("normal"))), method="nuts")
+
+
+@pytest.mark.slow
+def test_nuts_samples_the_columns_kept():
+    data = tuple(_chunked(*_rows("normal")))
     tree = _fit(data)
     sampled = _fit(data, method="nuts", keep_columns=tree, sampler="pymc", draws=100, tune=100, retry=False)
     assert list(sampled["posterior"]["basis"].to_numpy()) == ["x0", "x1"]
