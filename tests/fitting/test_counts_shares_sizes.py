@@ -126,6 +126,7 @@ def test_a_model_of_the_users_own_is_the_same_fit(name):
     assert_allclose(theirs["log_evidence"], ours["log_evidence"], atol=1e-3)
 
 
+@pytest.mark.slow
 @every
 def test_predictions_are_averages_over_the_draws(trees, name):
     tree = trees[name]
@@ -214,6 +215,7 @@ def test_nuts_samples_the_same_model(name):
         assert_allclose(b.std(("chain", "draw")), sd, rtol=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["binomial", "ordinal"])
 def test_the_horseshoe_is_sampled_with_the_settings_of_the_likelihood(name):
     """Its start is chosen by the likelihood found, whose settings a name does not tell."""

@@ -35,6 +35,7 @@ def test_the_signature_is_the_contract():
         "likelihood": "auto",
         "basis": "linear",
         "keep": None,
+        "keep_columns": None,
         "weights": None,
         "offset": None,
         "missing": "refuse",

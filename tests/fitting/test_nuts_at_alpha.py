@@ -93,6 +93,7 @@ def test_a_normal_likelihood_is_exact(seed):
     assert_allclose(float(evidence["log_evidence"]), truth, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_skewed_posterior_against_quadrature(seed):
     """A dozen observations, one a class of its own, and normal priors that are known: a weight and a bias on a grid."""

@@ -212,6 +212,7 @@ def test_a_start_that_is_no_evidence_method():
         sampled(start="nuts")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gaussian_eigen", "laplace_eigen"])
 def test_the_first_directions_alone_started_at_a_fit_of_all(uncompiled, model):
     tree = bs.fit(model, (X, Y), method="nuts", directions=1, draws=4, chains=1, tune=3, sampler="pymc", random_seed=0)

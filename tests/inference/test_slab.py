@@ -93,6 +93,7 @@ def test_the_best_precisions_above_a_floor_are_those_of_scipy(kind, slab):
         assert (state.alpha[state.free] == floor).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [MacKay(tolerance=1e-12), EM(tolerance=1e-12, max_iterations=20000)])
 @pytest.mark.parametrize("slab", [0.5, 1.2])
 def test_fixed_points_end_at_the_same_place(method, slab):

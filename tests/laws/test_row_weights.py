@@ -129,11 +129,14 @@ def test_a_weight_counts_rows(case, seed):
 
 @pytest.mark.parametrize("case", ON_ROWS, ids="-".join)
 def test_a_weight_counts_rows_that_kernels_sit_on(case):
-    """Rows that are the same share one kernel, so that a row twice adds none."""
+    """Rows that are the same share one kernel, so that a row twice adds none.
+
+    A variational search stops within 1e-11 nats of a top that is as flat as 0.004 in log alpha: digits from 1e-5 on.
+    """
     X, y, weights = data(case[2], 1)
     rows = np.repeat(np.arange(len(y)), weights)
     one, other = fit(case, X, y, weights=weights, basis=KERNELS), fit(case, X[rows], y[rows], basis=KERNELS)
-    same(one, other, X, 1e-6)
+    same(one, other, X, 1e-5 if case[1] == "variational" else 1e-6)
     if "basis" in one["evidence"].dims:
         classes = 3 if case[2] == "categorical" else 1
         assert one["evidence"].sizes["basis"] == classes * np.count_nonzero(weights)

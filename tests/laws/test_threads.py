@@ -30,6 +30,7 @@ def test_eight_threads_at_a_cold_start():
     assert cold(1, ["ard_gaussian"]) == "[]"
 
 
+@pytest.mark.slow
 def test_eight_threads_once_all_is_compiled():
     assert differences(1, ["laplace_eigen"]) == []
 

@@ -116,6 +116,7 @@ def test_columns_in_other_units(model, method, own):
         assert_allclose(b["log_evidence"], a["log_evidence"], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["normal", "student_t", "poisson"])
 def test_the_declaration_has_the_same_prior_in_every_unit(likelihood):
     """Its density of weights and precisions moves with the targets; counts have no unit."""
@@ -187,6 +188,7 @@ def test_nuts_samples_the_same_density_in_every_unit(model, likelihood, centred,
         assert_allclose(unit * moved, slope, rtol=1e-9, atol=1e-9 * np.abs(slope).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "likelihood", "centred"), SAMPLED)
 def test_nuts_hardly_sees_a_shift_of_the_targets(model, likelihood, centred, monkeypatch):
     """The bias takes it up. Its prior, ten times as wide as the targets about zero, pulls by 1% of its sd at most."""
@@ -200,6 +202,7 @@ def test_nuts_hardly_sees_a_shift_of_the_targets(model, likelihood, centred, mon
     assert 0 < abs(moved[bias] - slope[bias]) * Y.std() / np.sqrt(len(Y)) < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "likelihood", "centred"), SAMPLED)
 def test_nuts_samples_the_same_density_for_columns_in_other_units(model, likelihood, centred, monkeypatch):
     without_compiler(monkeypatch)

@@ -312,6 +312,7 @@ def test_nuts_refuses_the_improper_limit():
         fit(X, Y, method="nuts", hyper=(0.0, 0.0))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")  # few draws
 def test_nuts_agrees_with_the_evidence_at_the_same_prior():
     """Student-t weights of 20 degrees of freedom are nearly normal: the two should be close."""

@@ -64,6 +64,7 @@ def test_programs_run(page, tmp_path, monkeypatch):
     run(page)
 
 
+@pytest.mark.slow
 def test_the_page_about_directions_promises_what_its_programs_give(capsys):
     """What stands beside its code and in its text, with room for another machine's rounding."""
     page = DOCS / "methods" / "revm.md"
@@ -92,6 +93,7 @@ def test_the_page_about_own_models_shows_what_its_programs_give(capsys):
     assert set(names["start"]) == {"slope", "spread", "z", "level", "sigma"}
 
 
+@pytest.mark.slow
 def test_the_page_about_trust_shows_what_its_programs_print(tmp_path, monkeypatch):
     """But for the digits, which another machine may round otherwise, and what follows from their lengths."""
     monkeypatch.chdir(tmp_path)  # one of them writes a report

@@ -5,6 +5,7 @@ import shutil
 import arviz as az
 import numpy as np
 import pymc as pm
+import pytest
 from scipy.special import expit
 
 import bayes_sparse as bs
@@ -52,6 +53,7 @@ def agree(evidence, posterior, bias=0.0):
     return True
 
 
+@pytest.mark.slow
 def test_a_normal_likelihood_is_exact():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))

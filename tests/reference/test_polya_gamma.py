@@ -55,6 +55,7 @@ def density_of_one_weight(prior, w):
     return np.array([weight @ (np.sqrt(precision) * np.exp(-precision * v**2 / 2)) for v in w])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRIORS)
 def test_one_weight_and_a_bias_against_quadrature(name):
     prior, (X, y) = PRIORS[name], one_column()

@@ -82,6 +82,7 @@ def test_a_refusal_comes_through():
         answers(fails, 4, 2, silent)
 
 
+@pytest.mark.slow
 def test_a_plain_script_is_not_run_again(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -98,6 +98,7 @@ def test_other_plans_are_other_results(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["step.json"]
 
 
+@pytest.mark.slow
 def test_rows_held_out_decide_nothing(place, results, tmp_path):
     """Other images and labels there: the same anchors, fits and rankings, other scores."""
     out = stratified(LABELS, 2, 0) == 0

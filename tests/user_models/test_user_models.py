@@ -42,6 +42,10 @@ LONG = {
     "zero-inflated negative binomial counts",
     "hurdle negative binomial counts",
     "outliers as a mixture of two normals",
+    "censored survival times by a Potential",
+    "truncated counts",
+    "hurdle Poisson counts",
+    "a latent Gaussian process beside sparse weights",
 }
 
 

@@ -148,7 +148,8 @@ WEIGHTED = [(name, likelihood) for name, likelihood in CASES if likelihood in ("
 
 
 @pytest.mark.parametrize(
-    ("name", "likelihood", "weighted"), [*((*case, False) for case in CASES), *((*case, True) for case in WEIGHTED)]
+    ("name", "likelihood", "weighted"),
+    [*((*case, False) for case in CASES), *(pytest.param(*case, True, marks=pytest.mark.slow) for case in WEIGHTED)],
 )
 def test_every_declaration_is_the_density_that_is_sampled(name, likelihood, weighted):
     targets = TARGETS["poisson" if likelihood == "negative_binomial" else likelihood]

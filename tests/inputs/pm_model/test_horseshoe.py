@@ -268,6 +268,7 @@ def test_one_that_is_not_centred_is_fitted_as_the_centred_one():
     assert_allclose(z * tau[..., None] * lam, w, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_nuts_samples_one_that_is_not_centred():
     tree = bs.fit(not_centred(), method="nuts", random_seed=0, **SHORT)
     assert tree["posterior"].attrs["start"] == "global_local"

@@ -28,6 +28,7 @@ def comparison(trees):
     return compare(trees, (NEW, NEW_Y))
 
 
+@pytest.mark.slow
 def test_the_exact_posterior_at_alpha_is_what_the_evidence_fit_says(trees):
     """The likelihood is normal, so the second rung and the third are the same but for the sampler's error."""
     table = compare({name: trees[name] for name in ("evidence", "conditional")}).parameters.xs("evidence", level="tree")
