@@ -14,7 +14,7 @@ settings.register_profile(
     "fixed",
     derandomize=True,
     deadline=None,
-    max_examples=3 if os.environ.get("BAYES_SPARSE_QUICK") else 25,  # set by `make quick`
+    max_examples=3 if os.environ.get("BAYES_SPARSE_QUICK") else 10,  # set by `make quick`
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -22,7 +22,18 @@ settings.load_profile("fixed")
 pytest.register_assert_rewrite("tests.support")
 
 # The files that take longest, in this order: what begins last should be short, or one worker waits for the other.
-FIRST = ["test_notebooks", "test_demo", "test_nuts_of_everything", "test_docs", "test_families", "test_tree"]
+FIRST = [
+    "test_notebooks",
+    "test_user_models",
+    "test_fuzz",
+    "test_compiled",
+    "test_docs",
+    "test_units",
+    "test_demo",
+    "test_nuts_of_everything",
+    "test_families",
+    "test_tree",
+]
 
 
 def pytest_collection_modifyitems(items):

@@ -177,6 +177,7 @@ def test_what_judges_a_fit(trees, name, tmp_path):
     assert name in bs.report(tree, tmp_path / "report.html", data=(X, y)).read_text()
 
 
+@pytest.mark.slow
 @any_tail
 @every
 def test_folds_score_rows_by_the_same_density(name):

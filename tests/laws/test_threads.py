@@ -46,6 +46,7 @@ def own_models():
         yield model
 
 
+@pytest.mark.slow
 def test_eight_threads_at_models_of_the_user():
     """Each model is shared by the threads."""
     models = list(own_models())

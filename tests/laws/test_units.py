@@ -215,6 +215,7 @@ def test_nuts_samples_the_same_density_for_columns_in_other_units(model, likelih
         assert_allclose(other(x)[1], one(x)[1], rtol=1e-9, atol=1e-9 * np.abs(one(x)[1]).max())
 
 
+@pytest.mark.slow
 def test_nuts_makes_the_same_draws_in_every_unit():
     """In the coordinates of the fit that it starts at the density is the same function, so the draws are the same."""
     rng = np.random.default_rng(12)

@@ -64,6 +64,7 @@ def test_a_normal_likelihood_is_exact():
     assert agree(evidence, sampled((X, y), evidence, "normal", basis))
 
 
+@pytest.mark.slow
 def test_bernoulli_with_plenty_of_data():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((800, 3))

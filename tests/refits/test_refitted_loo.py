@@ -36,6 +36,7 @@ FITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FITS)
 def test_it_is_kfold_with_the_arguments_of_the_fit(name, tmp_path):
     model, data, arguments = FITS[name]

@@ -41,6 +41,7 @@ def results(place):
     return run(place)
 
 
+@pytest.mark.slow
 def test_every_step_of_every_fold_is_stored(place, results):
     assert len(results) == 2
     for k, done in enumerate(results):

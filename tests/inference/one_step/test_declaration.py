@@ -204,6 +204,7 @@ def sample(name, likelihood):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "likelihood"), [("laplace_eigen", "normal"), ("gaussian_eigen", "categorical")])
 def test_nuts_of_the_declaration(name, likelihood):
     tree = sample(name, likelihood)
