@@ -54,7 +54,7 @@ test: lint
 	$(PYTEST) -m "not slow and not example"
 
 examples: environment
-	$(PYTEST) -m "example and not slow"
+	$(RUN) -m pytest -n $(JOBS) -m "example and not slow"
 
 slow: environment
 	$(RUN) -m pytest -n $(JOBS) -m slow

@@ -17,7 +17,7 @@ def parquet(path: str | PathLike[str] | Sequence[str], target: str | None = None
     Parameters
     ----------
     path : str, path or list of str
-        A file, several, a folder, or files by a pattern, "rows/*.parquet"; also on a store that dask knows, "s3://...".
+        A file, several, a folder, or files by a pattern, ``"rows/*.parquet"``; also on a store that dask knows, "s3://...".
     target : str, optional
         Name of the target column.
 
