@@ -315,7 +315,6 @@ def _problem(data: Prepared, extra: FloatArray | None, sd: float) -> Problem:
         free=np.append(~data.kept, np.zeros(design.q, dtype=bool)),
         fixed_precision=np.append(kept_precision(data, sd), np.full(design.q, sd**-2.0)),
         pointwise=pointwise,
-        value=pointwise.value,
         many=pointwise.many,
         offset=data.offset,
         weights=data.weights,
@@ -422,16 +421,12 @@ class LikelihoodAtData:
         """Whether it takes many predictors per observation at once: in closed form, where nothing is compiled."""
         return hasattr(self.likelihood, "terms")
 
-    def value(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
-        """The value alone, several times as fast; compiled by itself when it is first called."""
-        return compiled(self.likelihood, derivatives=0)(eta, self.y, *theta)[0]
-
     def many(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
-        """The value at many predictors per observation (S, n)."""
-        return self.likelihood.log_density(self.y, eta, np.broadcast_to(theta, (len(eta), theta.size)))
+        """The value at many predictors per observation (S, n), and as many theta (S, k) or one (1, k)."""
+        return self.likelihood.log_density(self.y, eta, theta)
 
     def unpack(self, theta: FloatArray) -> dict[str, NDArray[Any]]:
-        """Nuisance parameters by name, on their own scale."""
+        """Nuisance parameters by name, on their own scale; of many draws too, (k, S)."""
         return dict(zip(self.likelihood.nuisance, np.exp(theta), strict=True))
 
     def check(self, eta: FloatArray, theta: FloatArray, used: float) -> LikelihoodCheck | None:

@@ -135,10 +135,10 @@ class Sequential:
     ) -> Outcome:
         objective = approximation.objective
         lenient = approximation.with_objective(replace(objective, smoothness=self.lenient * objective.smoothness))
-        first = replace(self, exchanges=0).search(problem, lenient, empty, report)
+        first = replace(self, exchanges=0)._reached(problem, lenient, empty, report)
         approximation = lenient.with_objective(objective)
         start = approximation.at(first.state.index, first.state.alpha, first.state.theta, first.state)
-        outcome = self.search(problem, approximation, start, report)
+        outcome = self.search(problem, approximation, start, report, near=True)
         return replace(outcome, iterations=first.iterations + outcome.iterations)
 
     def _held(
@@ -158,10 +158,29 @@ class Sequential:
     def _ascent(self, problem: AnyProblem, approximation: Approximation) -> Ascent:
         return Ascent(approximation, problem.theta_bounds, _FINAL)
 
-    def search(self, problem: AnyProblem, approximation: Approximation, state: State, report: Report) -> Outcome:
-        """Add, climb, delete and exchange until nothing gains."""
+    def search(
+        self, problem: AnyProblem, approximation: Approximation, state: State, report: Report, *, near: bool = False
+    ) -> Outcome:
+        """Add, climb, delete and exchange until nothing gains, then climb to the top.
+
+        A state that is ``near`` to one is climbed before anything is added.
+        """
+        reached = self._reached(problem, approximation, state, report, near=near)
+        if not reached.converged:
+            return reached
+        ascent = self._ascent(problem, approximation)
+        state, _ = ascent(reached.state, 200)
+        kept = delete_phantoms(approximation, state, self.tolerance)
+        if len(kept.index) < len(state.index):
+            kept, _ = ascent(kept, 200)
+        return replace(reached, state=kept, history=[*reached.history, state.objective])
+
+    def _reached(
+        self, problem: AnyProblem, approximation: Approximation, state: State, report: Report, *, near: bool = False
+    ) -> Outcome:
+        """The same without the last climb."""
         ascent, history = self._ascent(problem, approximation), [state.objective]
-        state, settled = ascent(state, self.steps)
+        state, settled = ascent(state, 200, tolerance=_FINE) if near else ascent(state, self.steps)
         for iteration in range(1, self.max_iterations + 1):
             scores = approximation.scores(state)
             grown = self._add(approximation, problem, state, scores)
@@ -174,12 +193,7 @@ class Sequential:
                 if grown is None and problem.grouping is not None:
                     grown = self._exchange_groups(problem, problem.grouping, ascent, state)
             if grown is None:
-                state, _ = ascent(state, 200)
-                history.append(state.objective)
-                kept = delete_phantoms(approximation, state, self.tolerance)
-                if len(kept.index) < len(state.index):
-                    kept, _ = ascent(kept, 200)
-                return Outcome(kept, history, True, iteration)
+                return Outcome(state, history, True, iteration)
             state, settled = ascent(grown, self.steps, tolerance=_COARSE)[0], False
             history.append(state.objective)
             report(iteration, state.objective, len(state.index))

@@ -51,7 +51,7 @@ def in_own_order(problem: Problem) -> tuple[Problem, IntArray]:
         free=free,
         fixed_precision=(lambda theta: moved(fixed(theta))) if callable(fixed) else moved(np.asarray(fixed)),
         pointwise=pointwise,
-        value=None,
+        many=None,
         fewer=None,
         offset=problem.offset[rows],
         weights=None if problem.weights is None else problem.weights[rows],

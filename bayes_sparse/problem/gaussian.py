@@ -17,6 +17,7 @@ __all__ = ["Dual", "Primal", "Woodbury", "by_rows", "cholesky", "weighted_gram"]
 
 _BLOCK = 2**17  # numbers of a block of rows: a megabyte
 _FAINT = 1e-6  # of what the prior leaves open along a predictor: where its observation tells less, digits are lost
+_FEW = 30  # columns: OpenBLAS inverts even fewer by several threads, which wait for one another on a busy machine
 _MANY = 20  # columns from which half of a product costs less than the square roots it takes
 
 
@@ -134,6 +135,9 @@ class Primal:
         """The k x k matrix Sigma."""
         if self._covariance is None and not self._L.size:
             self._covariance = self._L
+        if self._covariance is None and len(self._L) <= _FEW:
+            full = self.solve(np.eye(len(self._L)))
+            self._covariance = 0.5 * (full + full.T)
         if self._covariance is None:
             half, _ = lapack.dpotri(self._L, lower=1)
             full = half + half.T  # LAPACK fills the lower half; the upper one is zero

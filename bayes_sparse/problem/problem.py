@@ -172,7 +172,7 @@ class LinearActive:
         return self._curved[1]
 
 
-_MANY = 3 * 10**6  # log densities that are worth compiling something for
+_LOG_2PI = float(np.log(2 * np.pi))
 
 type Pointwise = Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]]
 type Fewer = Callable[[FloatArray, FloatArray, int], tuple[FloatArray, ...]]
@@ -187,7 +187,7 @@ class _Drawn(Protocol):
 
 def each_draw(problem: _Drawn, eta: FloatArray, theta: FloatArray) -> FloatArray:
     """Log-likelihood of each observation without the weights, one draw after another."""
-    draws = zip(eta, theta, strict=True)
+    draws = zip(eta, np.broadcast_to(theta, (len(eta), theta.shape[1])), strict=True)
     if problem.fewer is None:
         return np.stack([problem.pointwise(*draw)[0] for draw in draws])
     return np.stack([problem.fewer(*draw, 0)[0] for draw in draws])
@@ -226,10 +226,9 @@ class Problem:
         is known.
     sigma : float or array (n,)
         Known noise of a normal likelihood with an empty theta.
-    value : callable, optional
-        ``value(eta, theta)`` gives l alone, where there is a quicker way than `pointwise`.
     many : callable, optional
-        ``many(eta, theta)`` gives l at many predictors per observation, (S, n), where there is a quicker way.
+        ``many(eta, theta)`` gives l at many predictors per observation, (S, n), and as many theta (S, k) or one (1, k),
+        where there is a quicker way than one after another.
     fewer : callable, optional
         ``fewer(eta, theta, derivatives)`` gives l and as many of its derivatives, where that is quicker than all three.
     unit : float
@@ -255,7 +254,6 @@ class Problem:
     log_prior: Callable[[FloatArray], float] | None = None
     normal: bool = False
     sigma: float | FloatArray = 1.0
-    value: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     many: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     fewer: Fewer | None = None
     unit: float = 1.0
@@ -353,28 +351,31 @@ class Problem:
         if self.normal:
             sigma = self.noise(theta)
             z = (self.y - eta) / sigma
-            terms = (-0.5 * z**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi), z / sigma, np.zeros_like(z) - sigma**-2.0)
+            terms = (-0.5 * z**2 - np.log(sigma) - 0.5 * _LOG_2PI, z / sigma, np.zeros_like(z) - sigma**-2.0)
         else:
             terms = self.pointwise(eta, theta)[:3] if self.fewer is None else self.fewer(eta, theta, 2)
         return terms if self.weights is None else tuple(self.weights * term for term in terms)
 
     def log_densities(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
-        """Log-likelihood of each observation, without the weights, for many draws of eta (S, n) and theta (S, k)."""
-        if not self.normal and self.value is not None and eta.size > _MANY:
-            return np.stack([self.value(*draw) for draw in zip(eta, theta, strict=True)])
-        if not self.normal:
-            return each_draw(self, eta, theta)
-        log_sigma = theta[:, :1] if theta.shape[1] else np.log(self.sigma)
-        return np.asarray(-0.5 * ((self.y - eta) / np.exp(log_sigma)) ** 2 - log_sigma - 0.5 * np.log(2 * np.pi))
+        """Log-likelihood of each observation, without the weights, for many draws of eta (S, n) and theta (S, k).
 
-    def at_nodes(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
-        """Log-likelihood of each observation, without the weights, at many predictors (S, n) and one theta."""
-        if self.many is not None:
-            return self.many(eta, theta)
-        return self.log_densities(eta, np.broadcast_to(theta, (len(eta), theta.size)))
+        Or of one theta (1, k) for all.
+        """
+        if not self.normal:
+            return each_draw(self, eta, theta) if self.many is None else self.many(eta, theta)
+        log_sigma = theta[:, :1] if theta.shape[1] else np.log(self.sigma)
+        z = self.y - eta
+        z /= np.exp(log_sigma)
+        z *= z
+        z *= -0.5
+        z -= log_sigma + 0.5 * _LOG_2PI
+        return np.asarray(z)
 
     def log_joint(self, eta: FloatArray, theta: FloatArray, each: FloatArray | None = None) -> FloatArray:
         """Log-likelihood of all observations together, with the weights, for many draws; ``each`` is known already."""
+        if self.normal and theta.shape[1] and each is None:
+            squares, log_sigma = self.total((self.y - eta) ** 2), theta[:, 0]
+            return np.asarray(-0.5 * squares * np.exp(-2 * log_sigma) - self.count * (log_sigma + 0.5 * _LOG_2PI))
         return self.total(self.log_densities(eta, theta) if each is None else each)
 
     def total(self, each: FloatArray) -> FloatArray:

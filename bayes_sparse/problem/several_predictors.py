@@ -25,7 +25,6 @@ from bayes_sparse.problem.sparse_design import AnyDesign
 
 __all__ = ["SeveralActive", "SeveralProblem"]
 
-_MANY = 3 * 10**6  # predictors of draws that are worth compiling something for
 _TOGETHER = 2**21  # entries of columns in several predictors that are taken out together
 
 
@@ -186,8 +185,6 @@ class SeveralProblem:
         Box the search stays in.
     log_prior : callable, optional
         Log-density of theta on the unconstrained scale (with the Jacobian).
-    value : callable, optional
-        ``value(eta, theta)`` gives l alone, where there is a quicker way than `pointwise`.
     fewer : callable, optional
         ``fewer(eta, theta, derivatives)`` gives l and as many of its derivatives, where that is quicker than all three.
     unit : float
@@ -208,7 +205,6 @@ class SeveralProblem:
     theta: FloatArray = field(default_factory=lambda: np.empty(0))
     theta_bounds: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
     log_prior: Callable[[FloatArray], float] | None = None
-    value: Callable[[FloatArray, FloatArray], FloatArray] | None = None
     fewer: Fewer | None = None
     unit: float = 1.0
     groups: IntArray | None = None
@@ -271,8 +267,6 @@ class SeveralProblem:
 
     def log_densities(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-likelihood of each observation, without the weights, for many draws of eta (S, K, n) and theta (S, k)."""
-        if self.value is not None and eta.size > _MANY:
-            return np.stack([self.value(*draw) for draw in zip(eta, theta, strict=True)])
         return each_draw(self, eta, theta)
 
     def log_joint(self, eta: FloatArray, theta: FloatArray, each: FloatArray | None = None) -> FloatArray:

@@ -130,9 +130,12 @@ def put_nuisance(variables: Variables, labelled: LabelledProblem, theta: FloatAr
     """Draws (S, t) of the nuisance parameters on their own scale, by name."""
     if not theta.shape[1]:
         return
-    rows = [labelled.unpack(row) for row in theta]
-    for name in rows[0]:
-        values = np.stack([np.asarray(row[name]) for row in rows])
+    if labelled.users is None:
+        drawn = labelled.unpack(theta.T)
+    else:
+        rows = [labelled.unpack(row) for row in theta]
+        drawn = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
+    for name, values in drawn.items():
         extra = tuple(f"{name}_dim_{i}" for i in range(values.ndim - 1))
         variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
 

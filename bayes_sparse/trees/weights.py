@@ -197,15 +197,16 @@ class WeightsDescription:
     def look(self, drawn: Drawn, some: Any, *, each: bool) -> tuple[FloatArray | None, dict[str, FloatArray]]:
         """The log target at the point values of the nuisance parameters."""
         problem, state, x, theta = self.labelled.searched, self._state, drawn.x[some], drawn.theta[some]
-        pointwise = problem.log_densities(problem.predictor(x, state.index), theta) if each else None
+        eta = problem.predictor(x, state.index) if each else None
+        pointwise = None if eta is None else problem.log_densities(eta, theta)
         known = pointwise if not state.theta.size else None  # then they are at their points already
-        point = np.broadcast_to(state.theta, (len(x), state.theta.size))
         if state.theta.size > 1:
-            x = x - self._followed(theta)
-        if isinstance(problem, Problem) and known is None:
-            joint = problem.log_joint_at(x, state.index, point)
+            x, eta = x - self._followed(theta), None
+        if isinstance(problem, Problem) and eta is None:
+            joint = problem.log_joint_at(x, state.index, state.theta[None])
         else:
-            joint = problem.log_joint(problem.predictor(x, state.index), point, known)
+            eta = problem.predictor(x, state.index) if eta is None else eta
+            joint = problem.log_joint(eta, state.theta[None], known)
         return pointwise, {"log_p": joint + self._log_prior(x)}
 
     def _log_prior(self, x: FloatArray) -> FloatArray:

@@ -314,9 +314,11 @@ def test_why_there_is_none_for_quantiles(q, share):
 
 @pytest.mark.parametrize("name", ["student_t", "bernoulli", "probit", "poisson", "negative_binomial"])
 def test_the_value_alone_is_that_of_the_whole(name):
-    """Many draws are judged by the value without its derivatives, compiled by itself."""
+    """Many draws are judged by the value without its derivatives, by formulas of its own."""
     likelihood, rng = likelihoods.resolve(name), np.random.default_rng(0)
     y = rng.integers(0, 2, size=50).astype(float)
     pointwise = LikelihoodAtData(likelihood, y)
-    eta, theta = 3 * rng.standard_normal(50), rng.standard_normal(len(likelihood.nuisance))
-    assert_allclose(pointwise.value(eta, theta), pointwise(eta, theta)[0], rtol=1e-12, atol=1e-14)
+    eta, theta = 3 * rng.standard_normal((7, 50)), rng.standard_normal((7, len(likelihood.nuisance)))
+    expected = np.stack([pointwise(*draw)[0] for draw in zip(eta, theta, strict=True)])
+    assert_allclose(pointwise.many(eta, theta), expected, rtol=1e-12, atol=1e-14)
+    assert_allclose(pointwise.many(eta, theta[:1])[0], expected[0], rtol=1e-12, atol=1e-14)

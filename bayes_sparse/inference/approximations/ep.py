@@ -49,7 +49,7 @@ class ExpectationPropagation(SiteApproximation):
         """The log-likelihood averaged over each predictor as it is with the true likelihood."""
         sd, _, ratio = self._ratio(marginals, theta)
         z, weights = self._nodes.rule
-        values, tilted = self._one.at_nodes(marginals.mean + sd * z, at), weights * ratio
+        values, tilted = self._one.log_densities(marginals.mean + sd * z, at[None]), weights * ratio
         return float((self._copies * self._share) @ ((tilted * values).sum(axis=0) / tilted.sum(axis=0)))
 
     def _ratio(self, marginals: Marginals, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -58,7 +58,7 @@ class ExpectationPropagation(SiteApproximation):
         z, _ = self._nodes.rule
         sd = np.sqrt(variance)
         away = sd * z
-        log_ratio = self._one.at_nodes(mean + away, theta)
+        log_ratio = self._one.log_densities(mean + away, theta[None])
         if self._one.weights is not None:
             log_ratio = self._share * log_ratio
             slope, precision = slope / self._copies, precision / self._copies

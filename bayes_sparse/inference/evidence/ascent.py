@@ -21,6 +21,7 @@ __all__ = ["Ascent", "delete_phantoms", "delete_useless", "iterate", "noise_scal
 
 _LONGEST = 4.0  # in log units: a precision changes by at most a factor of 55 a step
 _HALVINGS = 12
+_NEAR = 1e-2  # nats promised: below it the objective is as good as quadratic
 _AT_THE_FLOOR = 1e-2  # in log units: a precision that near to the floor and pushed down goes there by itself
 
 
@@ -52,22 +53,28 @@ class Ascent:
         """Climb from a state; also say whether the tolerance was met."""
         tolerance = self.tolerance if tolerance is None else tolerance
         refused: set[int] = set()
+        there = False
         for _ in range(max_steps):
             if self.prune:
-                state = delete_useless(self.approximation, state, refused)
+                before, state = state, delete_useless(self.approximation, state, refused)
+                there = there and state is before
+            if there:
+                return state, True
             slope = self.approximation.slope(state)
             if state.ties is not None:
                 slope = state.ties.by_group(slope)
             if not slope.size:
                 return state, True
             step = self._direction(state, slope)
-            if float(slope @ step) < tolerance:
+            promise = float(slope @ step)
+            if promise < tolerance:
                 return state, True
             new = self._climb(state, slope, step)
             if new is None:
                 return state, True  # rounding error is all that is left
+            there = promise < _NEAR and _left(promise, new.objective - state.objective) < tolerance
             state = new
-        return state, False
+        return state, there
 
     def _direction(self, state: State, slope: FloatArray) -> FloatArray:
         """Newton's step, by group as the slope is; along negative curvature a step of the same length uphill."""
@@ -131,6 +138,15 @@ class Ascent:
         if theta.size:
             theta = np.minimum(np.maximum(theta + step[k:], self.theta_bounds[:, 0]), self.theta_bounds[:, 1])
         return self.approximation.at(state.index, alpha, theta, near)
+
+
+def _left(promise: float, gain: float) -> float:
+    """What a step after a whole one would promise.
+
+    Of a quadratic with another curvature than the step was made for, in one dimension: such a step promises twice what
+    it gains, and where it gained ``1 + e`` halves of its promise, ``e^2`` of the promise is left.
+    """
+    return promise * (2 * gain / promise - 1) ** 2
 
 
 def delete_useless(approximation: Approximation, state: State, refused: set[int] | None = None) -> State:

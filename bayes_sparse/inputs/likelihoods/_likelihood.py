@@ -13,7 +13,7 @@ from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.compiled import Compiled, compile_pointwise
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
-__all__ = ["REACH", "Likelihood", "OnPredictor", "Targets", "by_draws", "compiled", "level", "rate"]
+__all__ = ["REACH", "Likelihood", "OnPredictor", "Targets", "compiled", "level", "rate"]
 
 type Targets = Literal["numbers", "counts", "two classes", "classes"]
 
@@ -118,12 +118,6 @@ def compiled(likelihood: Likelihood, derivatives: int = 3) -> Compiled:
         return pm.logp(distribution.dist(**arguments), y), eta, [y, *logs]
 
     return compile_pointwise(("named", likelihood), build, derivatives)
-
-
-def by_draws(likelihood: Likelihood, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
-    """The log density (S, n) by the compiled function, one draw after another."""
-    at = compiled(likelihood)
-    return np.stack([at(np.ascontiguousarray(one), y, *own)[0] for one, own in zip(eta, logs, strict=True)])
 
 
 def level(eta: FloatArray) -> FloatArray:

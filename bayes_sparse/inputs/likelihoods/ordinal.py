@@ -133,6 +133,7 @@ class ordinal:
 
     def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
         """Log-probability of each target (S, n) at predictors (S, n) and logs of the gaps (S, k)."""
+        logs = np.broadcast_to(logs, (len(eta), logs.shape[1]))
         return np.stack([self.terms(one, y, *own, derivatives=0)[0] for one, own in zip(eta, logs, strict=True)])
 
     def draw(self, eta: FloatArray, rng: np.random.Generator, *gaps: FloatArray) -> FloatArray:

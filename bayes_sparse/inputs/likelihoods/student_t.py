@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
+from scipy.special import gammaln
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets, by_draws
+from bayes_sparse.inputs.likelihoods._likelihood import REACH, Targets
 from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
@@ -75,7 +76,9 @@ class student_t:
 
     def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
         """Log density of each target (S, n) at predictors (S, n) and logs of the scale (S, 1)."""
-        return by_draws(self, y, eta, logs)
+        nu, z = self.nu, (y - eta) / np.exp(logs)
+        constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(np.pi * nu)
+        return np.asarray(constant - logs - 0.5 * (nu + 1) * np.log1p(z**2 / nu))
 
     def draw(self, eta: FloatArray, rng: np.random.Generator, sigma: FloatArray) -> FloatArray:
         """New observations (S, n) at predictors (S, n) and scales (S, 1)."""

@@ -264,4 +264,5 @@ class ChunkedProblem(Problem):
 
     def log_joint_at(self, w: FloatArray, index: NDArray[np.intp], theta: FloatArray) -> FloatArray:
         """Log-likelihood of all observations together at draws of some columns' weights (S, k): one pass."""
+        theta = np.broadcast_to(theta, (len(w), theta.shape[1]))
         return np.asarray(self.source.ask("joint", index=index, beside=(w, theta)))

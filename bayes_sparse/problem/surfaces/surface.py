@@ -204,7 +204,7 @@ class Linear:
 
     def log_joint(self, v: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-likelihood (S,) of all observations together, with their weights, for every draw and one theta."""
-        return self.problem.log_joint_at(v, self._index, np.broadcast_to(theta, (len(v), theta.size)))
+        return self.problem.log_joint_at(v, self._index, theta[None])
 
     def log_densities(self, v: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-likelihood of each observation for every draw."""
