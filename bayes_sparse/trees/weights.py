@@ -31,7 +31,7 @@ from bayes_sparse.trees.naming import (
     spread,
     term_labels,
 )
-from bayes_sparse.trees.spread import is_thin, variance_along
+from bayes_sparse.trees.spread import THIN, variance_along
 
 __all__ = ["WeightsDescription", "factor_of"]
 
@@ -276,8 +276,7 @@ def _of_factors(factors: Factors, M: int) -> Variables:
 
 def _variances(moments: Variables, k: int) -> FloatArray:
     """Of each coordinate."""
-    dataset = xr.Dataset(moments)
-    if not is_thin(dataset):
-        factor = dataset["covariance_factor"].to_numpy()
-        return np.asarray(np.einsum("ij,ij->i", factor, factor))
-    return variance_along(dataset, eye_array(k, format="csr"))
+    if THIN[0] in moments:
+        return variance_along(xr.Dataset(moments), eye_array(k, format="csr"))
+    factor = moments["covariance_factor"][1]
+    return np.asarray(np.einsum("ij,ij->i", factor, factor))
