@@ -144,14 +144,13 @@ class Sequential:
     def _held(
         self, problem: AnyProblem, approximation: Approximation, empty: State, theta: FloatArray, report: Report
     ) -> State:
-        """A first few basis functions, added while the nuisance parameters are held."""
-        ascent = Ascent(approximation, np.stack([theta, theta], axis=1), _FINAL)
+        """A first few basis functions, added while the nuisance parameters are held, and not climbed in between."""
         state = approximation.at(empty.index, empty.alpha, theta, empty)
         for addition in range(1, min(_BOLD_ADDITIONS, int(problem.count) // 4) + 1):
             grown = self._add(approximation, problem, state, approximation.scores(state))
             if grown is None:
                 break
-            state, _ = ascent(grown, 1, tolerance=_COARSE)
+            state = grown
             report(addition, state.objective, len(state.index))
         return state
 
