@@ -72,7 +72,7 @@ class Ascent:
             new = self._climb(state, slope, step)
             if new is None:
                 return state, True  # rounding error is all that is left
-            there = promise < _NEAR and _left(promise, new.objective - state.objective) < tolerance
+            there = promise < _NEAR and not self.further and _left(promise, new.objective - state.objective) < tolerance
             state = new
         return state, there
 
