@@ -12,8 +12,9 @@ import pytensor.tensor as pt
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.one_step.directions import find_directions
 from bayes_sparse.inference.one_step.expansion import SMALL_RIDGE, check_expansion
+from bayes_sparse.inputs.declaration import observe, standardised
 from bayes_sparse.inputs.model import Centred
-from bayes_sparse.inputs.named_model import bias_sd, kept_precision, observe, standardised, weight_names
+from bayes_sparse.inputs.named_model import bias_sd, kept_precision, weight_names
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.labelled import LabelledProblem
 

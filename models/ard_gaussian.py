@@ -20,16 +20,9 @@ from typing import ClassVar
 import pymc as pm
 
 from bayes_sparse.common.types import Hyper
+from bayes_sparse.inputs.declaration import coords_of, gamma_weights, observe, predictor
 from bayes_sparse.inputs.model import Centred, Slab, check_slab, sampled_slab
-from bayes_sparse.inputs.named_model import (
-    bias_sd,
-    coords_of,
-    gamma_weights,
-    grouped_by_column,
-    named_problem,
-    observe,
-    predictor,
-)
+from bayes_sparse.inputs.named_model import bias_sd, grouped_by_column, named_problem
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.labelled import LabelledProblem
 

@@ -24,16 +24,9 @@ import pymc as pm
 
 from bayes_sparse.common.checks import positive
 from bayes_sparse.common.types import Hyper
+from bayes_sparse.inputs.declaration import coords_of, normal_weights, observe, predictor
 from bayes_sparse.inputs.model import Centred, Slab, check_slab, sampled_slab
-from bayes_sparse.inputs.named_model import (
-    bias_sd,
-    coords_of,
-    global_scale,
-    named_problem,
-    normal_weights,
-    observe,
-    predictor,
-)
+from bayes_sparse.inputs.named_model import bias_sd, global_scale, named_problem
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.labelled import LabelledProblem
 

@@ -25,7 +25,9 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayes_sparse.common.types import Hyper
-from bayes_sparse.inputs.named_model import Centred, bias_sd, kept_precision, named_problem, observe, standardised
+from bayes_sparse.inputs.declaration import observe, standardised
+from bayes_sparse.inputs.model import Centred
+from bayes_sparse.inputs.named_model import bias_sd, kept_precision, named_problem
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.design import weighted_sd
 from bayes_sparse.problem.labelled import LabelledProblem

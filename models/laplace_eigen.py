@@ -24,7 +24,9 @@ import numpy as np
 import pymc as pm
 
 from bayes_sparse.common.types import Hyper
-from bayes_sparse.inputs.named_model import Centred, named_problem, scaled
+from bayes_sparse.inputs.declaration import scaled
+from bayes_sparse.inputs.model import Centred
+from bayes_sparse.inputs.named_model import named_problem
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.models._eigen import declare_eigen, directions_of, first_of
 from bayes_sparse.problem.labelled import LabelledProblem

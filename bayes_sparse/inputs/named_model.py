@@ -1,26 +1,24 @@
-"""What named models share: the problem behind them, the observed variable of their declaration, what is stored."""
+"""What named models share: the problem behind them, and what is stored of it."""
 
 from __future__ import annotations
 
 import itertools
 import logging
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pymc as pm
-import pytensor.tensor as pt
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from bayes_sparse.common.checks import positive
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs.at_data import LikelihoodAtData, LikelihoodOfRows
 from bayes_sparse.inputs.chunks import ChunkedData, DaskChunks
 from bayes_sparse.inputs.encoding import Encoding
-from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical, compiled
-from bayes_sparse.inputs.model import Centred, slab_precision
+from bayes_sparse.inputs.likelihoods import Likelihood, bernoulli, categorical
 from bayes_sparse.inputs.prepare import Prepared
 from bayes_sparse.problem.chunked import (
     ChunkedDesign,
@@ -40,26 +38,16 @@ from bayes_sparse.problem.sparse_design import make_design, sparse_moments
 from bayes_sparse.problem.surfaces import Softmax
 
 __all__ = [
-    "Centred",
-    "LikelihoodAtData",
     "bias_sd",
     "class_slices",
-    "coords_of",
-    "gamma_weights",
     "global_scale",
     "grouped_by_column",
     "kept_precision",
     "kept_weights",
     "named_problem",
-    "normal_weights",
-    "observe",
-    "predictor",
-    "scaled",
-    "standardised",
     "weight_names",
 ]
 
-_DENSE_BYTES = 200 * 10**6  # sparse features up to this size are made dense where PyMC is to multiply them
 _CHECKED_ROWS = 10**6  # of data in chunks, whose residuals are looked at
 _log = logging.getLogger("bayes_sparse")
 
@@ -123,37 +111,6 @@ def _encodings(data: Prepared) -> dict[str, Any]:
     return {"encodings": [asdict(how) for how in data.encodings]}
 
 
-def standardised(data: Prepared) -> FloatArray:
-    """The basis functions as the prior speaks of them, dense: for a declaration."""
-    Phi = _dense(data.Phi) if issparse(data.Phi) else np.asarray(data.Phi, dtype=float)
-    if data.shift is not None:
-        Phi = Phi - data.shift
-    return Phi if data.scale is None else Phi / data.scale
-
-
-def gamma_weights(
-    data: Prepared, hyper: tuple[float, float], slab: float | None, sd: float, *, centred: Centred
-) -> Any:
-    """Gamma precisions and normal weights of a declaration, inside its model context: the weights.
-
-    The hyper-prior is that of targets divided by their spread.
-    """
-    alpha = pm.Gamma("alpha", hyper[0], hyper[1] * data.unit**2, dims="basis")
-    return normal_weights(data, alpha, slab, sd, centred=centred)
-
-
-def normal_weights(data: Prepared, alpha: Any, slab: float | None, sd: float, *, centred: Centred) -> Any:
-    """Normal weights of given precisions above those of the slab; columns that are kept have the bias's prior.
-
-    ``w ~ Normal(0, 1/sqrt(alpha + 1/c^2))`` directly where centred, else in units of that sd.
-    """
-    kept, known = kept_weights(data, sd)
-    precision: Any = alpha + slab_precision(slab, data.unit)
-    if kept.any():
-        precision = pt.switch(kept, known, precision)
-    return scaled(pm.Normal, "w", 1 / pt.sqrt(precision), "basis", centred)
-
-
 def global_scale(data: Prepared, relevant: float | None) -> float:
     """Scale of the horseshoe's tau where so many basis functions (of each class) are expected to matter."""
     M, n = int((~data.kept).sum()), data.table.n if data.weights is None else float(data.weights.sum())
@@ -163,54 +120,6 @@ def global_scale(data: Prepared, relevant: float | None) -> float:
     if m >= M > 0:
         raise ValueError(f"`relevant` is how many of the {M} basis functions are expected to matter, got {m:g}.")
     return float(m / max(M - m, 1e-300) * data.likelihood.pseudo_sd(data.unexplained, data.weights) / np.sqrt(n))
-
-
-def scaled(distribution: Any, name: str, scale: Any, dim: str, centred: Centred) -> Any:
-    """A variable of a given scale, inside its model context, in the parametrisation that NUTS explores best.
-
-    Directly where centred, which suits what the data determine; elsewhere as z of scale 1 times the scale, which suits
-    what only the prior holds.
-    """
-    directly = np.asarray(centred)
-    if directly.all():
-        return distribution(name, 0.0, scale, dims=dim)
-    if not directly.any():
-        return pm.Deterministic(name, scale * distribution("z", 0.0, 1.0, dims=dim), dims=dim)
-    z = distribution("z", 0.0, pt.switch(directly, scale, 1.0), dims=dim)
-    return pm.Deterministic(name, z * pt.switch(directly, 1.0, scale), dims=dim)
-
-
-def coords_of(data: Prepared) -> dict[str, Any]:
-    """Coordinates of a declaration on the weights."""
-    coords: dict[str, Any] = {data.table.obs_dim: data.table.rows, "basis": weight_names(data)}
-    return {**coords, "class": data.labels} if data.several else coords
-
-
-def predictor(data: Prepared, w: Any, sd: float) -> Any:
-    """The linear predictor, or one a class, of a declaration, with its bias, inside its model context."""
-    Phi: Any = standardised(data)
-    if not data.several:
-        eta = data.offset + pm.math.dot(Phi, w)
-    elif data.own is None:
-        eta = pm.math.dot(Phi, w.reshape((len(data.labels), Phi.shape[1])).T)
-    else:
-        eta = pt.stack([pm.math.dot(Phi[:, own], w[own]) for own in class_slices(data)], axis=1)
-    return eta + pm.Normal("bias", 0.0, sd, dims="class" if data.several else None) if data.basis.bias else eta
-
-
-def observe(data: Prepared, eta: Any) -> None:
-    """Nuisance parameters and the observed variable of a declaration, inside its model context."""
-    start = data.likelihood.start(data.unexplained, data.weights)
-    nuisance = [
-        pm.LogNormal(name, np.log(value), 3.0) for name, value in zip(data.likelihood.nuisance, start, strict=True)
-    ]
-    distribution, arguments = data.likelihood.distribution(eta, *nuisance)
-    if data.weights is None:
-        observed = data.y if data.likelihood.targets == "numbers" else data.y.astype(int)
-        distribution(data.table.target, **arguments, observed=observed, dims=data.table.obs_dim)
-    else:
-        terms = pm.logp(distribution.dist(**arguments), data.y)
-        pm.Potential(data.table.target, data.weights * terms)
 
 
 def bias_sd(data: Prepared, wide: float | None) -> float:
@@ -241,19 +150,6 @@ def kept_weights(data: Prepared, sd: float) -> tuple[NDArray[np.bool_], FloatArr
     precision[data.kept] = kept_precision(data, sd)
     times = len(weight_names(data)) // len(data.names)
     return np.tile(data.kept, times), np.tile(precision, times)
-
-
-def _dense(Phi: Any) -> FloatArray:
-    """Sparse features in full, as long as they are small."""
-    n, M = Phi.shape
-    need = 8 * n * M
-    if need > _DENSE_BYTES:
-        raise ValueError(
-            f"PyMC takes the features dense, and these {n:,} rows of {M:,} columns would be {need / 10**6:,.0f} MB, "
-            f"more than {_DENSE_BYTES / 10**6:.0f}: fit by evidence first, and sample with the columns that it keeps."
-        )
-    _log.info("The sparse features are made dense for PyMC: %.1f MB.", need / 10**6)
-    return np.asarray(Phi.toarray(), dtype=float)
 
 
 def _some_rows(data: Prepared, extra: FloatArray | None, sd: float, rows: IntArray) -> Problem:
@@ -403,46 +299,6 @@ def _full(data: Prepared, values: FloatArray | None) -> FloatArray | None:
 
 def _logistic(y: FloatArray) -> LikelihoodAtData:
     return LikelihoodAtData(bernoulli(), y)
-
-
-@dataclass(frozen=True, eq=False)
-class LikelihoodAtData:
-    """The likelihood along the predictor at the data; compiled when it is first called, which a normal one never is."""
-
-    likelihood: Likelihood
-    y: FloatArray
-
-    def __call__(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
-        """Value and three derivatives at predictors and logs of the nuisance parameters."""
-        return tuple(compiled(self.likelihood)(eta, self.y, *theta))
-
-    @property
-    def broadcasts(self) -> bool:
-        """Whether it takes many predictors per observation at once: in closed form, where nothing is compiled."""
-        return hasattr(self.likelihood, "terms")
-
-    def many(self, eta: FloatArray, theta: FloatArray) -> FloatArray:
-        """The value at many predictors per observation (S, n), and as many theta (S, k) or one (1, k)."""
-        return self.likelihood.log_density(self.y, eta, theta)
-
-    def unpack(self, theta: FloatArray) -> dict[str, NDArray[Any]]:
-        """Nuisance parameters by name, on their own scale; of many draws too, (k, S)."""
-        return dict(zip(self.likelihood.nuisance, np.exp(theta), strict=True))
-
-    def check(self, eta: FloatArray, theta: FloatArray, used: float) -> LikelihoodCheck | None:
-        """What the residuals of a fit say of the likelihood."""
-        return self.likelihood.check(self.y, eta, used, *np.exp(theta))
-
-
-@dataclass(frozen=True)
-class LikelihoodOfRows:
-    """The likelihood along the predictor of any rows; sent to workers, each of which compiles it once."""
-
-    likelihood: Likelihood
-
-    def __call__(self, y: FloatArray, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
-        """Value and three derivatives at predictors and logs of the nuisance parameters."""
-        return tuple(compiled(self.likelihood)(eta, y, *theta))
 
 
 def _checked_in_chunks(

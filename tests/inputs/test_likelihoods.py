@@ -15,6 +15,7 @@ from scipy.special import expit
 
 import bayes_sparse as bs
 from bayes_sparse import likelihoods
+from bayes_sparse.inputs.at_data import LikelihoodAtData
 from bayes_sparse.inputs.likelihoods import (
     bernoulli,
     beta,
@@ -28,7 +29,6 @@ from bayes_sparse.inputs.likelihoods import (
     probit,
     student_t,
 )
-from bayes_sparse.inputs.named_model import LikelihoodAtData
 from tests.support import refused
 
 pytestmark = pytest.mark.quick

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayes_sparse as bs
-from bayes_sparse.inputs import named_model as named
-from bayes_sparse.inputs.named_model import kept_precision, standardised
+from bayes_sparse.inputs import declaration
+from bayes_sparse.inputs.declaration import standardised
+from bayes_sparse.inputs.named_model import kept_precision
 from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.models import ARDGaussian
 from tests.support import refused
@@ -240,7 +241,7 @@ def test_a_declaration_is_that_of_the_dense_matrix(basis, messages):
 
 
 def test_a_large_declaration_is_refused(monkeypatch):
-    monkeypatch.setattr(named, "_DENSE_BYTES", 8 * N * P - 1)
+    monkeypatch.setattr(declaration, "_DENSE_BYTES", 8 * N * P - 1)
     with pytest.raises(ValueError, match=f"{N} rows of {P} columns .* fit by evidence first"):
         bs.fit("ard_gaussian", (sp.csr_array(X), TARGETS["normal"]), method="nuts")
 
