@@ -234,8 +234,9 @@ class Sequential:
         for exchange in known[: self.exchanges]:
             if exchange.loss > _HOPE:
                 break
-            new, _ = ascent(exchange.made(approximation, state), _EXCHANGE_STEPS, tolerance=_EXCHANGE_GAIN)
-            if new.objective > state.objective + _EXCHANGE_GAIN:
+            beat = state.objective + _EXCHANGE_GAIN
+            new, _ = ascent(exchange.made(approximation, state), _EXCHANGE_STEPS, _EXCHANGE_GAIN, beat)
+            if new.objective > beat:
                 return new
         return None
 
@@ -250,8 +251,9 @@ class Sequential:
             for changed in (rest, other):
                 if changed is None or changed.objective < state.objective - _GROUP_HOPE:
                     continue
-                new, _ = ascent(changed, _EXCHANGE_STEPS, tolerance=_EXCHANGE_GAIN)
-                if new.objective > state.objective + _EXCHANGE_GAIN:
+                beat = state.objective + _EXCHANGE_GAIN
+                new, _ = ascent(changed, _EXCHANGE_STEPS, _EXCHANGE_GAIN, beat)
+                if new.objective > beat:
                     return new
         return None
 

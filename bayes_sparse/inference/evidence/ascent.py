@@ -49,8 +49,13 @@ class Ascent:
     prune: bool = True
     further: bool = False
 
-    def __call__(self, state: State, max_steps: int, tolerance: float | None = None) -> tuple[State, bool]:
-        """Climb from a state; also say whether the tolerance was met."""
+    def __call__(
+        self, state: State, max_steps: int, tolerance: float | None = None, beat: float = -np.inf
+    ) -> tuple[State, bool]:
+        """Climb from a state; also say whether the tolerance was met.
+
+        Given up where the next step does not promise to come above the objective to ``beat``.
+        """
         tolerance = self.tolerance if tolerance is None else tolerance
         refused: set[int] = set()
         there = False
@@ -67,8 +72,8 @@ class Ascent:
                 return state, True
             step = self._direction(state, slope)
             promise = float(slope @ step)
-            if promise < tolerance:
-                return state, True
+            if promise < tolerance or state.objective + promise < beat:
+                return state, promise < tolerance
             new = self._climb(state, slope, step)
             if new is None:
                 return state, True  # rounding error is all that is left
