@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
 import xarray as xr
 
@@ -143,12 +144,40 @@ def refusal(function, tree):
     return None
 
 
-def test_damage_is_one_sentence(tree):
+FRAME = pd.DataFrame(X, columns=["a", "b"]).assign(c=np.repeat(["u", "v", "w", "x"], 10), y=Y)
+
+
+def own_model():
+    with pm.Model() as model:
+        scale = pm.HalfCauchy("scale", 1.0, shape=2)
+        pm.Normal("y", X @ pm.Normal("w", 0.0, scale, shape=2), pm.HalfNormal("sigma", 1.0), observed=Y)
+    return model
+
+
+KINDS = {
+    "columns": lambda: (bs.fit("ard_gaussian", (X, Y), draws=200, random_seed=0), X),
+    "categories": lambda: (bs.fit("ard_gaussian", FRAME, target="y", draws=200, random_seed=0), FRAME),
+    "formula": lambda: (
+        bs.fit("ard_gaussian", FRAME, formula="y ~ poly(a, 2) + C(c)", draws=200, random_seed=0),
+        FRAME,
+    ),
+    "kernels": lambda: (bs.fit("ard_gaussian", (X, Y), basis=bs.basis.rbf(1.0), draws=200, random_seed=0), X),
+    "classes": lambda: (bs.fit("student_multinomial", (X, np.digitize(Y, [-0.5, 0.5])), draws=200, random_seed=0), X),
+    "path": lambda: (bs.fit("jeffreys_laplace", (X, Y), draws=200, random_seed=0), X),
+    "directions": lambda: (bs.fit("laplace_eigen", (X, Y), draws=200, random_seed=0), X),
+    "own model": lambda: (bs.fit(own_model(), draws=200, random_seed=0), None),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape:UserWarning")
+@pytest.mark.parametrize("kind", ["columns", *(pytest.param(kind, marks=pytest.mark.slow) for kind in list(KINDS)[1:])])
+def test_damage_is_one_sentence(kind):
     """Whatever is wrong, an answer that does not need it or a sentence of ours."""
+    tree, rows = KINDS[kind]()
+    functions = {**FUNCTIONS, **SEVERAL, "predict": lambda tree: bs.predict(tree, rows)}
     for what, changed in damaged(tree):
         for name in ANSWERS:
-            function = (FUNCTIONS | SEVERAL)[name]
-            said = refusal(function, changed)
+            said = refusal(functions[name], changed)
             assert said is None or "Expecting" not in said, (what, name)
             if said is not None:
                 assert_one_sentence(said)
