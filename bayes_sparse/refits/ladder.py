@@ -27,6 +27,7 @@ from bayes_sparse.fitting.families import rules_of
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inference.method import Method
 from bayes_sparse.inputs import basis as bases
+from bayes_sparse.inputs.chunks import is_chunked
 from bayes_sparse.inputs.fingerprint import fingerprint
 from bayes_sparse.inputs.model import Model, sampled_slab
 from bayes_sparse.inputs.pm_model.declared import set_data
@@ -82,6 +83,11 @@ def ladder(
         A child for each rung, itself a tree as from `fit`: ``ladder["full"]["posterior"]``.
     """
     _check(rungs)
+    if is_chunked(data):
+        raise ValueError(
+            "A ladder samples, which needs the rows in memory: fit these by bs.fit, then climb with the columns that "
+            "are kept, of a sample of the rows."
+        )
     chosen = choose_model(model)
     own = chosen if isinstance(chosen, Declared) else None
     hyper = checked_hyper(chosen.hyper if hyper is None else hyper)

@@ -39,6 +39,11 @@ def loo(tree: xr.DataTree, pointwise: bool = False) -> Any:
         raise ValueError(
             "Leaving observations out needs draws: fit with draws > 0 (of a ladder, take one of its rungs)."
         )
+    if "log_likelihood" not in tree.children and "passes" in tree["evidence"].attrs:
+        raise ValueError(
+            "The rows of this fit lie in chunks, so that the log-likelihood of each was left out: fit a sample of the "
+            "rows in memory to leave some of them out."
+        )
     if "log_likelihood" not in tree.children:
         raise ValueError(
             "This tree has no pointwise log-likelihood, which was too large to be stored: fit with fewer draws."

@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 
 import bayes_sparse as bs
+from tests.support import refused
 
 da = pytest.importorskip("dask.array")
 
@@ -231,3 +232,9 @@ def test_what_fits_again_says_that_it_needs_the_rows():
     X, y = _rows("normal")
     with pytest.raises(ValueError, match="rows in memory"):
         bs.kfold("ard_gaussian", tuple(_chunked(X, y)))
+
+
+def test_what_needs_every_row_says_so():
+    chunked = tuple(_chunked(*_rows("normal")))
+    refused(lambda: bs.loo(_fit(chunked)), "lie in chunks", "a sample of the rows")
+    refused(lambda: bs.ladder("ard_gaussian", chunked), "needs the rows in memory")

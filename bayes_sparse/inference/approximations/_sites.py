@@ -69,7 +69,7 @@ class SiteApproximation(PointwiseApproximation):
         if not isinstance(problem, Problem):
             raise ValueError(
                 f"approximation={self.name!r} needs one predictor per observation; several classes or predictors take "
-                "approximation='laplace', with a method such as 'mackay' or 'one_vs_rest'."
+                "approximation='laplace'."
             )
         super().__init__(problem, objective)
         self._one, self._enough, self._nodes = problem, _CHANGE, Nodes()

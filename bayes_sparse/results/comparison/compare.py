@@ -69,7 +69,8 @@ def _of_tree(name: str, speed_up: float, own: Any) -> str:
     pruned = int(((own["sd"] == 0) & (own["mean"] == 0) & (own["reference_sd"] > 0)).sum())
     said = f"{name!r}: means at most {size[worst]:.2g} posterior sds away ({worst})"
     if len(kept):
-        said += f", sds {kept.min():.2g} to {kept.max():.2g} times as large"
+        low, high = f"{kept.min():.2g}", f"{kept.max():.2g}"
+        said += f", sds {low if low == high else f'{low} to {high}'} times as large"
     elif len(ratios):
         said += "; it is a point and says nothing of uncertainty"
     if pruned:
