@@ -8,8 +8,8 @@ that share a precision enter and leave together.
 
 The evidence has many optima, and where a search begins decides which one it ends in. One that begins at the empty
 model, with all of the signal taken for noise, misses terms that only pay together. So it begins boldly: with a
-smoothness prior at a fraction of its price, without one at a fraction of the noise. Very many rows, and very large
-designs, are searched from where it ended on some of their rows or columns.
+smoothness prior at a fraction of its price, without one with many basis functions, added one after another and not
+climbed in between, at a fraction of the noise. Very many rows, and very large designs, are searched from where it ended on some of their rows or columns.
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ class Sequential:
     def _begun_boldly(self, problem: AnyProblem, approximation: Approximation, empty: State, report: Report) -> Outcome:
         if approximation.objective.smoothness and self.lenient < 1:
             outcome = self._from_lower_price(problem, approximation, empty, report)
-        elif problem.normal and empty.theta.size and self.noise:
-            small = [np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0]) for share in self.noise]
-            starts = [self._held(problem, approximation, empty, theta, report) for theta in small]
+        else:
+            held = [empty.theta]
+            if problem.normal and empty.theta.size and self.noise:
+                held = [np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0]) for share in self.noise]
+            starts = [self._held(problem, approximation, empty, theta, report) for theta in held]
             outcomes = [self.search(problem, approximation, start, report) for start in starts]
             outcome = max(outcomes, key=lambda o: o.state.objective)
-        else:
-            return self.search(problem, approximation, empty, report)
         if outcome.state.objective < empty.objective:  # a bold start may end in a poorer optimum than none at all
             return self.search(problem, approximation, empty, report)
         return outcome
