@@ -8,8 +8,8 @@ that share a precision enter and leave together.
 
 The evidence has many optima, and where a search begins decides which one it ends in. One that begins at the empty
 model, with all of the signal taken for noise, misses terms that only pay together. So it begins boldly: with a
-smoothness prior at a fraction of its price, without one with many basis functions, added one after another and not
-climbed in between, at a fraction of the noise. Very many rows, and very large designs, are searched from where it ended on some of their rows or columns.
+smoothness prior at a fraction of its price, without one at a fraction of the noise. Very many rows, and very large
+designs, are searched from where it ended on some of their rows or columns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FINE = 1e-4  # nats: close enough to ask whether anything is left to add
 _FINAL = 1e-8  # nats promised by the next step: where the last climb ends
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
-_HOPE = 0.05  # nats: an exchange predicted to lose more than this never gained anything
+_HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
 _GROUP_HOPE = 5.0  # the same before the others have followed
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
 _BOLD_ADDITIONS = 20  # basis functions added at most while nuisance parameters are held
@@ -119,13 +119,13 @@ class Sequential:
     def _begun_boldly(self, problem: AnyProblem, approximation: Approximation, empty: State, report: Report) -> Outcome:
         if approximation.objective.smoothness and self.lenient < 1:
             outcome = self._from_lower_price(problem, approximation, empty, report)
-        else:
-            held = [empty.theta]
-            if problem.normal and empty.theta.size and self.noise:
-                held = [np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0]) for share in self.noise]
-            starts = [self._held(problem, approximation, empty, theta, report) for theta in held]
+        elif problem.normal and empty.theta.size and self.noise:
+            small = [np.maximum(problem.theta + np.log(share), problem.theta_bounds[:, 0]) for share in self.noise]
+            starts = [self._held(problem, approximation, empty, theta, report) for theta in small]
             outcomes = [self.search(problem, approximation, start, report) for start in starts]
             outcome = max(outcomes, key=lambda o: o.state.objective)
+        else:
+            return self.search(problem, approximation, empty, report)
         if outcome.state.objective < empty.objective:  # a bold start may end in a poorer optimum than none at all
             return self.search(problem, approximation, empty, report)
         return outcome
@@ -144,13 +144,14 @@ class Sequential:
     def _held(
         self, problem: AnyProblem, approximation: Approximation, empty: State, theta: FloatArray, report: Report
     ) -> State:
-        """A first few basis functions, added while the nuisance parameters are held, and not climbed in between."""
+        """A first few basis functions, added while the nuisance parameters are held."""
+        ascent = Ascent(approximation, np.stack([theta, theta], axis=1), _FINAL)
         state = approximation.at(empty.index, empty.alpha, theta, empty)
         for addition in range(1, min(_BOLD_ADDITIONS, int(problem.count) // 4) + 1):
             grown = self._add(approximation, problem, state, approximation.scores(state))
             if grown is None:
                 break
-            state = grown
+            state, _ = ascent(grown, 1, tolerance=_COARSE)
             report(addition, state.objective, len(state.index))
         return state
 

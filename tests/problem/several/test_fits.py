@@ -184,15 +184,6 @@ def test_methods_for_one_predictor_say_so(problem):
     assert not problem.separates(problem.predictor(np.zeros((1, 1)), np.array([0]))[0])
 
 
-def test_many_densities_take_the_quicker_way(problem, monkeypatch):
-    draws = np.random.default_rng(2).standard_normal((3, 2, N))
-    quick = replace(problem, pointwise=None, value=lambda eta, theta: problem.pointwise(eta, theta)[0])
-    monkeypatch.setattr("bayes_sparse.problem.several_predictors._MANY", 10)
-    known = problem.log_densities(draws, np.empty((3, 0)))
-    assert known.shape == (3, N)
-    assert_allclose(quick.log_densities(draws, np.empty((3, 0))), known)
-
-
 def test_a_rate_and_a_zero_inflation_of_pymcs_own():
     """Through `compile_several`, which has nothing to compile here."""
     rng = np.random.default_rng(1)
