@@ -35,7 +35,7 @@ __all__ = ["Sequential"]
 
 _COARSE = 1e-1  # nats: between additions the active set need not be climbed any closer to its top
 _FINE = 1e-4  # nats: close enough to ask whether anything is left to add
-_FINAL = 1e-8  # nats promised by the next step: where the last climb ends
+_FINAL = 1e-7  # nats promised by the next step: where the last climb ends
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
 _HOPE = 0.5  # nats: a move predicted to lose more than this is not tried

@@ -24,7 +24,7 @@ from bayes_sparse.problem.gaussian import Primal
 
 __all__ = ["reestimate"]
 
-_TOLERANCE = 1e-8  # nats promised by the next step
+_TOLERANCE = 1e-7  # nats promised by the next step
 _STEPS = 200
 _SCATTERED = 1.4  # times the variance that the likelihood allows
 
