@@ -259,7 +259,7 @@ def groups(evidence):
 @pytest.mark.parametrize(
     ("kind", "sampler", "more"),
     [
-        ("normal", "pymc", {"compile_kwargs": {"mode": UNCOMPILED}}),
+        pytest.param("normal", "pymc", {"compile_kwargs": {"mode": UNCOMPILED}}, marks=pytest.mark.slow),
         pytest.param("bernoulli", "nutpie", {}, marks=pytest.mark.slow),
     ],
 )

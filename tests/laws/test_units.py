@@ -170,7 +170,10 @@ def in_other_units(x, names, centred, unit):
     return np.where(logs, x + powers * np.log(unit), x * unit**powers)
 
 
-@pytest.mark.parametrize(("model", "likelihood", "centred"), SAMPLED)
+@pytest.mark.parametrize(
+    ("model", "likelihood", "centred"),
+    [pytest.param(*case, marks=pytest.mark.slow if i % 3 else []) for i, case in enumerate(SAMPLED)],
+)
 def test_nuts_samples_the_same_density_in_every_unit(model, likelihood, centred, monkeypatch):
     """Of targets in another unit it is the same function of the weights in theirs, up to a constant."""
     without_compiler(monkeypatch)

@@ -79,13 +79,13 @@ def one_by_one(y, kind, model="ard_gaussian", **arguments):
     ("kind", "y", "model", "method"),
     [
         ("normal", NUMBERS, "ard_gaussian", "sequential"),
-        ("normal", NUMBERS, "ard_gaussian", "revm"),
+        pytest.param("normal", NUMBERS, "ard_gaussian", "revm", marks=pytest.mark.slow),
         ("normal", NUMBERS, "jeffreys_laplace", "reweighted"),
         ("bernoulli", LABELS, "ard_gaussian", "sequential"),
         ("bernoulli", LABELS, "jeffreys_laplace", "evidence"),
         ("bernoulli", LABELS, "laplace_eigen", "evidence"),
         ("poisson", COUNTS, "ard_gaussian", "mackay"),
-        ("student_t", NUMBERS, "ard_gaussian", "evidence"),
+        pytest.param("student_t", NUMBERS, "ard_gaussian", "evidence", marks=pytest.mark.slow),
     ],
 )
 def test_against_a_plain_loop(kind, y, model, method):

@@ -51,6 +51,7 @@ def test_every_step_of_every_fold_is_stored(place, results):
         assert {"anchors", "curve-pixels-l1_svm", "curve-pooled-cauchy_strength"} <= files
 
 
+@pytest.mark.slow
 def test_a_finished_run_computes_nothing(place, results, monkeypatch):
     def never(*_, **__):
         raise AssertionError("computed again")

@@ -80,7 +80,12 @@ class Case:
     draws: xr.Dataset
 
 
-@pytest.fixture(scope="module", params=list(CASES))
+LATER = {"centred", "normal directions, some centred", "common lambda", "common lambda, kept"}
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=pytest.mark.slow if name in LATER else []) for name in CASES]
+)
 def case(request):
     with pytest.MonkeyPatch.context() as patch:
         without_compiler(patch)
