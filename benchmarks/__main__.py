@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib.util
+import inspect
 import logging
 import os
 import sys
@@ -29,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("tasks", nargs="*", metavar="task", help=f"from {', '.join(TASKS)}; all of them by default")
     parser.add_argument("--list", action="store_true", help="say what there is, and stop")
     parser.add_argument("--seeds", type=int, help="data sets a case (each task has its own default)")
+    parser.add_argument("--large", action="store_true", help="with the sizes that take minutes each")
     parser.add_argument("--cpu", action="store_true", help="processor time, not wall time: for a machine that is busy")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here too")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table here too")
@@ -76,6 +78,8 @@ def run(chosen: argparse.Namespace) -> None:
         bar = progress.add_task("", total=len(names))
         for name in names:
             settings = {} if chosen.seeds is None else {"seeds": chosen.seeds}
+            if chosen.large and "large" in inspect.signature(modules[name].run).parameters:
+                settings["large"] = True
 
             def say(what: str, name: str = name) -> None:
                 progress.update(bar, description=f"{name}: {what}")

@@ -161,6 +161,7 @@ def _whole(model: Model, method: NUTS, handed: Handed, sampling: Sampling) -> xr
     """Everything by NUTS, from an evidence fit of the same model."""
     reading = reading_of(model, handed)
     if isinstance(reading, NamedReading):
+        reading = reading.suited_to(method)
         reading.say_duplicates()
     hyper = reading.proper(model.hyper)
     start = choose_method(method.start, model, hyper, reading.likelihood) if method.warm else None

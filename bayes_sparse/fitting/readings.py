@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -12,12 +12,15 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
+from bayes_sparse.common import registry
 from bayes_sparse.common.locks import building
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.types import Hyper
 from bayes_sparse.common.warnings import tell
+from bayes_sparse.inference.method import Method
 from bayes_sparse.inputs import basis as bases
 from bayes_sparse.inputs import kernel_width
+from bayes_sparse.inputs.kernels import StreamedKernels
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.model import Centred, Handed, Model, NamedModel, sampled_slab
 from bayes_sparse.inputs.pm_model.declared import Declared, check_proper, declared_settings, set_data
@@ -29,6 +32,7 @@ from bayes_sparse.trees.write import own_model_tree, sampled_tree
 
 __all__ = ["NamedReading", "OwnReading", "Reading", "named_reading", "reading_of", "with_width_found"]
 
+_LOOK_SELDOM = ("sequential",)  # methods that look at all columns a few times
 _log = logging.getLogger("bayes_sparse")
 
 
@@ -97,6 +101,16 @@ class NamedReading:
     def laid_out(self, sampled: xr.DataTree, told: dict[str, Any]) -> xr.DataTree:
         """In the layout of an evidence tree."""
         return sampled_tree(self.labelled, sampled, told)
+
+    def suited_to(self, method: Method) -> NamedReading:
+        """The same with kernels that come in blocks made as a whole, where a method would look at them too often."""
+        kernels = self.prepared.Phi
+        if not isinstance(kernels, StreamedKernels):
+            return self
+        if registry.name_of(method) in _LOOK_SELDOM and not self.prepared.several:
+            kernels.say_size()
+            return self
+        return replace(self, prepared=replace(self.prepared, Phi=kernels.toarray()))
 
     def say_duplicates(self) -> None:
         """Say which columns are the same; kernels on rows that are the same are nothing unusual."""

@@ -31,11 +31,15 @@ def search(model: Model, method: Method, handed: Handed, progressbar: bool) -> F
 
     if kernel_width.wanted(basis):
         open_ = named_reading(model, handed, kernel_width.provisional(basis))
-        reading, tried = with_width_found(open_, lambda at: family.rating(task(at.labelled)), progressbar)
+        reading, tried = with_width_found(
+            open_, lambda at: family.rating(task(at.suited_to(method).labelled)), progressbar
+        )
     else:
         reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
-    if isinstance(reading, NamedReading) and not family.folds_duplicates:
-        reading.say_duplicates()
+    if isinstance(reading, NamedReading):
+        reading = reading.suited_to(method)
+        if not family.folds_duplicates:
+            reading.say_duplicates()
     check_method_in_chunks(reading.labelled, method)
     found = find(task(settled(reading.labelled, task, progressbar)), progressbar, tried)
     found.attributes.update(asked(model, method, handed))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from scipy.sparse import issparse
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.model import Centred, slab_precision
@@ -23,7 +22,7 @@ _log = logging.getLogger("bayes_sparse")
 
 def standardised(data: Prepared) -> FloatArray:
     """The basis functions as the prior speaks of them, dense: for a declaration."""
-    Phi = _dense(data.Phi) if issparse(data.Phi) else np.asarray(data.Phi, dtype=float)
+    Phi = np.asarray(data.Phi, dtype=float) if isinstance(data.Phi, np.ndarray) else _dense(data.Phi)
     if data.shift is not None:
         Phi = Phi - data.shift
     return Phi if data.scale is None else Phi / data.scale
@@ -101,7 +100,7 @@ def observe(data: Prepared, eta: Any) -> None:
 
 
 def _dense(Phi: Any) -> FloatArray:
-    """Sparse features in full, as long as they are small."""
+    """Sparse features, or kernels that come in blocks, in full, as long as they are small."""
     n, M = Phi.shape
     need = 8 * n * M
     if need > _DENSE_BYTES:
@@ -109,5 +108,5 @@ def _dense(Phi: Any) -> FloatArray:
             f"PyMC takes the features dense, and these {n:,} rows of {M:,} columns would be {need / 10**6:,.0f} MB, "
             f"more than {_DENSE_BYTES / 10**6:.0f}: fit by evidence first, and sample with the columns that it keeps."
         )
-    _log.info("The sparse features are made dense for PyMC: %.1f MB.", need / 10**6)
+    _log.info("The features are made dense for PyMC: %.1f MB.", need / 10**6)
     return np.asarray(Phi.toarray(), dtype=float)

@@ -21,7 +21,8 @@ from scipy.spatial.distance import cdist
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.common.warnings import tell
 from bayes_sparse.inputs.basis import Basis, rbf
-from bayes_sparse.inputs.prepare import Prepared, kernel_matrix
+from bayes_sparse.inputs.kernels import kernel_matrix
+from bayes_sparse.inputs.prepare import Prepared
 
 __all__ = ["Rating", "WidthSearch", "choose", "limits", "provisional", "search", "wanted"]
 

@@ -334,6 +334,5 @@ def _stored(data: Prepared) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
             stored["input_shift"] = (("feature",), data.input_shift)
             stored["input_scale"] = (("feature",), data.input_scale)
         if getattr(data.basis, "local", False):
-            kernels = np.asarray(data.Phi if data.centres is None else data.Phi[data.centres])
-            stored["far_below"] = ((), np.asarray(bases.far_below(kernels)))
+            stored["far_below"] = ((), np.asarray(bases.far_below(data.Phi, data.centres)))
     return stored

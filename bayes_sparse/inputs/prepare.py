@@ -13,20 +13,22 @@ from scipy.sparse import hstack
 
 from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
 from bayes_sparse.inputs import likelihoods
-from bayes_sparse.inputs.basis import Basis, check_dense, check_kernel_size, without_bias
+from bayes_sparse.inputs.basis import Basis, check_dense, without_bias
 from bayes_sparse.inputs.categories import is_time
 from bayes_sparse.inputs.chunks import ChunkedData, chunked_data, is_chunked
 from bayes_sparse.inputs.encoding import Encoding, Missing, lost_in
+from bayes_sparse.inputs.kernels import StreamedKernels, kernel_matrix
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.rows import read_rows
 from bayes_sparse.inputs.table import Table, check_constant, check_size, filled, in_words, labels_of, plain_labels
 from bayes_sparse.problem.design import column_moments
 from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
 
-__all__ = ["Prepared", "check_reach", "kernel_matrix", "prepare"]
+__all__ = ["Prepared", "check_reach", "prepare"]
 
 _FARTHEST = 100.0  # offset in logs: a factor of 1e43
 _DIGITS = 1e-13  # of the larger of target and offset: what their difference has no digit below
+_BLOCK = 2**20  # kernels looked at together
 _MANY = 20  # distinct whole numbers, from which on they are hardly classes
 _log = logging.getLogger("bayes_sparse")
 
@@ -47,7 +49,7 @@ class Prepared:
         Chosen or found.
     basis : Basis
         How features became basis functions.
-    Phi : array or sparse array (n, M)
+    Phi : array, sparse array or StreamedKernels (n, M)
         Basis functions before standardising (the user's own array for a linear basis).
     names : list of str
         Name of each basis function.
@@ -78,7 +80,7 @@ class Prepared:
     classes: NDArray[Any] | None
     likelihood: Likelihood
     basis: Basis
-    Phi: Features
+    Phi: Features | StreamedKernels
     names: list[str]
     shift: FloatArray | None
     scale: FloatArray | None
@@ -221,17 +223,17 @@ def _joined(parts: Sequence[FloatArray | None]) -> FloatArray | None:
     return np.concatenate(given) if given else None
 
 
-def _beside(parts: Sequence[Features]) -> Features:
+def _beside(parts: Sequence[Features | StreamedKernels]) -> Features | StreamedKernels:
     """Matrices side by side, sparse if all of them are; one by itself is not copied."""
     if len(parts) == 1:
         return parts[0]
-    sparse = [part for part in parts if not isinstance(part, np.ndarray)]
+    sparse = [part for part in parts if not isinstance(part, np.ndarray | StreamedKernels)]
     if len(sparse) == len(parts):
         return as_csc(hstack(sparse))
     return np.hstack([_in_full(part) for part in parts])
 
 
-def _in_full(part: Features) -> FloatArray:
+def _in_full(part: Features | StreamedKernels) -> FloatArray:
     return np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=float)
 
 
@@ -322,7 +324,7 @@ class _Expanded:
     """Basis functions, their names, what standardises them (or the inputs of a kernel), and what they are made of."""
 
     table: Table
-    Phi: Features
+    Phi: Features | StreamedKernels
     names: list[str]
     shift: FloatArray | None = None
     scale: FloatArray | None = None
@@ -421,7 +423,6 @@ def _kernels(table: Table, basis: Basis, weights: FloatArray | None) -> _Expande
         X = (X - shift) / scale
     first = np.sort(np.unique(np.asarray(table.X), axis=0, return_index=True)[1])
     centres = first if len(first) < table.n else None
-    check_kernel_size(table.n, len(first))
     names = basis.names(table.columns, list(table.rows[first]))
     return _Expanded(
         table, kernel_matrix(basis, X, centres), names, input_shift=shift, input_scale=scale, centres=centres
@@ -432,23 +433,32 @@ def check_reach(data: Prepared) -> None:
     """Refuse kernels that tell nothing of one row to another: too large, or of no use at their width."""
     if not data.basis.kernel:
         return
-    check_size(data.Phi, data.names, "kernel", squared=False)
-    values = np.asarray(data.Phi)
-    if len(data.names) > 1 and np.ptp(values) == 0:
+    if not getattr(data.basis, "local", False):  # a local one is 1 on its own row, and nowhere larger
+        check_size(data.Phi, data.names, "kernel", squared=False)
+    same, alone = _same_or_alone(data.Phi) if len(data.names) > 1 else (False, False)
+    if same:
         raise ValueError(
             "The kernels are the same at all rows, which lie too close together to be told apart: standardise=True "
             "gives the features sd 1, or give a smaller width."
         )
-    if len(data.names) > 1 and np.count_nonzero(values) == len(values):
+    if alone:
         raise ValueError(
             "No kernel reaches from one row to another, which lie too far apart: standardise=True gives the features "
             "sd 1, or give a larger width."
         )
 
 
-def kernel_matrix(basis: Basis, X: FloatArray, centres: IntArray | None) -> FloatArray:
-    """Kernels at the rows of X on some of these rows; None for all of them."""
-    return np.asarray(basis.matrix(X, X if centres is None else X[centres]))
+def _same_or_alone(kernels: Any) -> tuple[bool, bool]:
+    """Whether all kernels are the same at all rows, and whether none is above zero but on its own row."""
+    n, m = kernels.shape
+    same, alone, step, first = True, True, max(1, _BLOCK // m), kernels[:1, :1]
+    for start in range(0, n, step):
+        block = kernels[start : start + step]
+        same = same and bool(np.all(block == first))
+        alone = alone and np.count_nonzero(block) == len(block)
+        if not (same or alone):  # nearly always after the first few rows
+            break
+    return same, alone
 
 
 def _wanted(keep: Any) -> list[str]:

@@ -353,7 +353,7 @@ def refuse_infinite(X: Features, columns: list[str]) -> None:
     )
 
 
-def check_size(values: Features, names: Sequence[str], what: str, *, squared: bool) -> None:
+def check_size(values: Any, names: Sequence[str], what: str, *, squared: bool) -> None:
     """Refuse numbers so large or small that their powers leave the range of floats: squares, or squares of these."""
     most = np.finfo(float).max ** (0.49 if squared else 0.24)
     largest = _largest(values)
@@ -368,7 +368,7 @@ def check_size(values: Features, names: Sequence[str], what: str, *, squared: bo
 
 def _largest(values: Any) -> FloatArray:
     """Largest size of each column, without a temporary of the size of all; NaN where there is one."""
-    if not isinstance(values, np.ndarray):
+    if isinstance(values, csc_array):
         ends = (np.ravel(end.toarray()) for end in (values.max(axis=0), values.min(axis=0)))
         return np.asarray(np.max([np.abs(end) for end in ends], axis=0))
     out = np.zeros(values.shape[1])

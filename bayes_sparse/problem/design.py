@@ -25,6 +25,7 @@ _BLOCK_BYTES = 2**19  # half of a small core's cache: what is made of a block st
 _LEAST_ROWS = 256  # of a block, where there are so many columns that a block has only some of them
 _FAR_PRODUCTS = 1e3  # shift / scale, beyond which three digits of a product would be lost
 _FAR_SQUARES = 30.0  # the same of a product of two columns
+_NEAR = 1e-3  # of the mean square about a guess of the mean: what is left about the mean itself, for it to be near
 _LINE = 8  # numbers that come into the cache together: to pick every eighth column takes as long as to take all
 
 
@@ -88,7 +89,7 @@ class Design:
         step = max(64, _BLOCK_BYTES // (8 * max(len(chosen), 1)))
         for start in range(0, self.n, step):
             rows = slice(start, min(start + step, self.n))
-            out[rows, inside] = self._standardised(self._X[rows][:, chosen], chosen)
+            out[rows, inside] = self._standardised(self._X[rows, chosen], chosen)
         out[:, ~inside] = self.extra[:, index[~inside] - self.M]
         return out
 
@@ -249,23 +250,30 @@ class Design:
 def column_moments(X: NDArray[Any], weights: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of each column, in row blocks: no temporary of the size of X.
 
+    In one pass about the mean of the first rows, and in another one where that was far from the mean of all.
     With weights each row counts as often as its weight says.
     """
     n, width = int(X.shape[0]), int(X.shape[1])
     total = n if weights is None else float(weights.sum())
     step = max(64, _BLOCK_BYTES // (8 * max(width, 1)))
-    blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-    mean, square = np.zeros(width), np.zeros(width)
-    for rows in blocks:
-        mean += np.add.reduce(X[rows], axis=0, dtype=float) if weights is None else weights[rows] @ X[rows]
-    mean /= total
-    for rows in blocks:
-        centred = X[rows] - mean
-        if weights is None:
-            square += np.einsum("ij,ij->j", centred, centred)
-        else:
-            square += np.einsum("i,ij,ij->j", weights[rows], centred, centred)
-    sd = np.sqrt(square / total)
+    mean = np.add.reduce(X[:step], axis=0, dtype=float) / max(min(step, n), 1)  # near enough for one pass to do
+    for _ in range(2):
+        first, square = np.zeros(width), np.zeros(width)
+        for start in range(0, n, step):
+            away = X[start : start + step] - mean
+            if weights is None:
+                first += np.add.reduce(away, axis=0)
+                square += np.einsum("ij,ij->j", away, away)
+            else:
+                own = weights[start : start + step]
+                first += own @ away
+                square += np.einsum("i,ij,ij->j", own, away, away)
+        moved, square = first / total, square / total
+        mean = mean + moved
+        variance = square - moved**2
+        if np.all(variance >= _NEAR * square):  # else digits were lost
+            break
+    sd = np.sqrt(np.maximum(variance, 0.0))
     # A constant column's sd is rounding error, not zero.
     sd[sd <= 1e-13 * np.maximum(np.abs(mean), 1e-300)] = 0.0
     return mean, sd

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.types import IntArray
 from bayes_sparse.problem.chunked import ChunkedDesign
+from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.sparse_design import AnyDesign
 
 __all__ = ["Duplicate", "duplicate_columns", "in_words"]
@@ -19,11 +20,15 @@ _SHOWN = 4
 
 def duplicate_columns(design: AnyDesign | ChunkedDesign, among: IntArray) -> list[Duplicate]:
     """Those of some columns that are an earlier one, or minus it."""
-    size = np.sqrt(np.maximum(design.squares()[among], 0.0))
-    among, size = among[size > 0], size[size > 0]
     # Equal columns have equal products with any vector: sort those, then compare in full only where they agree.
     any_vector = design.probe if isinstance(design, ChunkedDesign) else np.cos(np.arange(1.0, design.n + 1))
-    products = np.abs(design.transposed_times(any_vector)[among])
+    if isinstance(design, Design):  # in one pass
+        _, squares, products = design.scan(np.empty((design.n, 0)), np.ones(design.n), any_vector)
+    else:
+        squares, products = design.squares(), design.transposed_times(any_vector)
+    size = np.sqrt(np.maximum(squares[among], 0.0))
+    among, size = among[size > 0], size[size > 0]
+    products = np.abs(products[among])
     order = np.argsort(products, kind="stable")
     reach = (_SAME * np.sqrt(design.n) * size)[order]
     apart = np.diff(products[order]) > np.maximum(reach[1:], reach[:-1])

@@ -85,6 +85,7 @@ def columns_counted(free: NDArray[np.bool_]) -> int:
 
 _BLOCK = 2**16  # numbers of a block of rows: half a megabyte
 _LARGE = 2000  # columns whose cross-products are made even where there are fewer rows
+_TALL = 10_000  # rows, from which on columns are taken out of a design as seldom as can be
 
 
 class LinearActive:
@@ -100,12 +101,20 @@ class LinearActive:
         Number of observations, each as often as its weight says; None for the design's rows.
     counted : int, optional
         How many of the columns are compared with the rows (`columns_counted`); None for all of them.
+    near : LinearActive, optional
+        Other columns of the same design: those that are there are not taken out of it again.
     """
 
     def __init__(
-        self, design: AnyDesign, index: IntArray, count: float | None = None, counted: int | None = None
+        self,
+        design: AnyDesign,
+        index: IntArray,
+        count: float | None = None,
+        counted: int | None = None,
+        near: LinearActive | None = None,
     ) -> None:
-        self._design, self._Phi = design, design.columns(index)
+        self._design, self._index = design, index
+        self._Phi = design.columns(index) if near is None or design.n < _TALL else near.columns(index)
         self._counted = len(index) if counted is None else counted
         # As many columns as observations may have a true curvature; a weight that stands for many rows, within reason.
         self._most = max(design.n, min(design.n if count is None else count, _LARGE))
@@ -113,6 +122,17 @@ class LinearActive:
         # A search asks for the same again and again: at the end of one step and at the beginning of the next.
         self._curved: tuple[Terms, FloatArray] | None = None
         self._scanned: tuple[Terms, tuple[FloatArray, FloatArray, FloatArray]] | None = None
+
+    def columns(self, index: IntArray) -> FloatArray:
+        """Columns of the design, those that are here among them."""
+        here = {column: place for place, column in enumerate(self._index.tolist())}
+        places = np.array([here.get(column, -1) for column in index.tolist()], dtype=np.intp)
+        out, new = np.empty((self._design.n, len(index)), order="F"), np.flatnonzero(places < 0)
+        if len(new):
+            out[:, new] = self._design.columns(index[new])
+        for place in np.flatnonzero(places >= 0).tolist():
+            out[:, place] = self._Phi[:, places[place]]
+        return out
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """``Phi w``."""
@@ -153,7 +173,7 @@ class LinearActive:
 
     def turning(self, leverages: FloatArray, terms: Terms) -> FloatArray:
         """``-Phi' (l''' diag(Phi M Phi'))``."""
-        return np.asarray(-self._Phi.T @ (terms[3] * leverages))
+        return -np.asarray(self._Phi.T @ (terms[3] * leverages))
 
     def noise(self, terms: Terms, rng: np.random.Generator) -> FloatArray:
         """With the curvature along the predictor as its variance."""
@@ -307,9 +327,9 @@ class Problem:
         """The columns with the names of their basis functions."""
         return [(self.design, names)]
 
-    def active(self, index: NDArray[np.intp]) -> LinearActive:
-        """Some columns, ready for products."""
-        return LinearActive(self.design, index, self.count, columns_counted(self.free[index]))
+    def active(self, index: NDArray[np.intp], near: LinearActive | None = None) -> LinearActive:
+        """Some columns, ready for products; near are others that are."""
+        return LinearActive(self.design, index, self.count, columns_counted(self.free[index]), near)
 
     def predictor(self, w: FloatArray, index: NDArray[np.intp]) -> FloatArray:
         """Predictors (S, n) of many draws of some columns' weights (S, k)."""

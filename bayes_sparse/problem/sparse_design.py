@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, hstack, issparse
 
-from bayes_sparse.common.memory import physical_memory
+from bayes_sparse.common.memory import check_fits
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.problem.design import Design
+from bayes_sparse.problem.streamed_design import InBlocks, StreamedDesign
 
 __all__ = ["AnyDesign", "Features", "SparseDesign", "as_csc", "make_design", "sparse_moments"]
 
@@ -31,7 +32,9 @@ _log = logging.getLogger("bayes_sparse")
 
 
 def make_design(X: Any, shift: FloatArray | None, scale: FloatArray | None, extra: FloatArray | None) -> AnyDesign:
-    """The design of a dense or a sparse matrix; parameters as for `Design`."""
+    """The design of a dense matrix, a sparse one, or one that comes in blocks; parameters as for `Design`."""
+    if isinstance(X, InBlocks):
+        return StreamedDesign(X, shift, scale, extra)
     return (SparseDesign if issparse(X) else Design)(X, shift, scale, extra)
 
 
@@ -118,13 +121,12 @@ class SparseDesign:
         return out
 
     def _say_size(self, count: int) -> None:
-        need, have = 8 * self.n * count, physical_memory()
-        if need > have // 2:
-            raise ValueError(
-                f"This method makes {count:,} sparse columns of {self.n:,} rows dense, which would take "
-                f"{need / 2**30:.1f} GiB, more than half of this machine's {have / 2**30:.1f} GiB: "
-                "method='sequential' makes dense only the columns that it keeps."
-            )
+        need = 8 * self.n * count
+        check_fits(
+            need,
+            f"This method makes {count:,} sparse columns of {self.n:,} rows dense, which",
+            "method='sequential' makes dense only the columns that it keeps",
+        )
         if need > _SAID_BYTES:
             _log.info("%d sparse columns are made dense: %.1f GiB.", count, need / 2**30)
 

@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 import bayes_sparse as bs
-from bayes_sparse.common import progress
-from bayes_sparse.inputs.basis import _basis as basis_module
+from bayes_sparse.common import memory, progress
+from bayes_sparse.inputs import prepare as prepare_module
 from tests.support import assert_one_sentence, refused
 
 pytestmark = pytest.mark.quick
@@ -297,22 +297,38 @@ def test_settings_of_likelihoods():
 # --- size ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("basis", [bs.basis.rbf(1.0), bs.basis.polynomial(), bs.basis.inner_product()])
-def test_a_kernel_matrix_that_does_not_fit_is_refused_before_it_is_made(monkeypatch, basis):
-    made = []
-    monkeypatch.setattr(type(basis), "matrix", lambda *arguments: made.append(arguments))
-    monkeypatch.setattr(basis_module, "_physical_memory", lambda: 1 * 2**30)
-    large = np.zeros((10_000, 1)) + np.arange(10_000)[:, None]
-    message = refused(lambda: fit((large, large[:, 0] / 7), basis=basis), "10,000 rows", "0.7 GiB", "1.0 GiB", "sample")
-    assert "kernel matrix" in message
-    assert made == []
+NEED_ALL_KERNELS = [
+    ("ard_gaussian", "mackay"),
+    ("ard_gaussian", "em"),
+    ("ard_gaussian", "full_matrix"),
+    ("ard_gaussian", "variational"),
+    ("ard_gaussian", "nuts"),
+    ("horseshoe", "global_local"),
+    ("laplace_eigen", "revm"),
+    ("jeffreys_laplace", "reweighted"),
+]
+
+
+@pytest.mark.parametrize(("model", "method"), NEED_ALL_KERNELS)
+def test_a_kernel_matrix_that_does_not_fit_is_refused_before_it_is_made(monkeypatch, model, method):
+    monkeypatch.setattr(memory, "physical_memory", lambda: 2 * 8 * N * N - 2)
+    sizes, matrix = [], bs.basis.rbf.matrix
+
+    def watched(self, rows, centres):
+        sizes.append(len(rows))
+        return matrix(self, rows, centres)
+
+    monkeypatch.setattr(bs.basis.rbf, "matrix", watched)
+    monkeypatch.setattr(prepare_module, "_BLOCK", 0)  # looked at row by row
+    needs = ("kernel matrix", f"{N} rows", "0.0 GiB", "as a whole", "'sequential'", "sample")
+    refused(lambda: bs.fit(model, (X, Y), basis=bs.basis.rbf(1.0), method=method), *needs)
+    assert N not in sizes
 
 
 def test_a_kernel_matrix_that_fits_is_made(monkeypatch):
-    monkeypatch.setattr(basis_module, "_physical_memory", lambda: 2 * 8 * N * N)
-    assert fit((X, Y), basis=bs.basis.inner_product(), smoothness=1.0)["evidence"].sizes["basis"] == N
-    monkeypatch.setattr(basis_module, "_physical_memory", lambda: 2 * 8 * N * N - 2)
-    refused(lambda: fit((X, Y), basis=bs.basis.inner_product()), "kernel matrix")
+    monkeypatch.setattr(memory, "physical_memory", lambda: 2 * 8 * N * N)
+    tree = fit((X, Y), basis=bs.basis.inner_product(), method="mackay", smoothness=1.0)
+    assert tree["evidence"].sizes["basis"] == N
 
 
 # --- models of the user's own ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from bayes_sparse.inference.approximations import Exact, LaplaceApproximation
 from bayes_sparse.inference.claims import least_score
 from bayes_sparse.inference.evidence.ascent import Ascent, delete_phantoms
 from bayes_sparse.inference.evidence.claims import claims
-from bayes_sparse.inference.evidence.exchanges import _look, addition_gain, exchanges, largest
+from bayes_sparse.inference.evidence.exchanges import addition_gain, exchanges, largest, look
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.methods.sequential import Sequential
 from bayes_sparse.problem.design import Design
@@ -176,9 +176,9 @@ def test_the_quadratic_has_the_prior_that_makes_weights_laplace():
     states = [exact.at(np.arange(4), own, problem.theta) for own in alpha]
     H = np.stack([exact.cross_products(states[0], np.arange(4))] * 2)
     b = np.einsum("pij,pj->pi", H + alpha[:, :, None] * np.eye(4), [state.mean for state in states])
-    J = _look(H, b, alpha, everything, everything, exact.objective)[0]
+    J = look(H, b, alpha, everything, everything, exact.objective)[0]
     assert_allclose(np.diff(J), np.diff([state.objective for state in states]), rtol=1e-9)
     for _ in range(200):
-        alpha = alpha * np.exp(_look(H, b, alpha, everything, everything, exact.objective)[1])
+        alpha = alpha * np.exp(look(H, b, alpha, everything, everything, exact.objective)[1])
     slopes = [exact.slope(exact.at(np.arange(4), own, problem.theta))[:4] for own in alpha]
     assert_allclose(slopes, 0.0, atol=1e-8)

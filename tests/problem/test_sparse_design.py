@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayes_sparse as bs
+from bayes_sparse.common import memory
 from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.problem import sparse_design as module
 from bayes_sparse.problem.design import Design, column_moments
@@ -249,7 +250,7 @@ def test_a_large_matrix_is_never_dense(large):
 def test_columns_that_would_not_fit_are_refused_before_they_are_made(monkeypatch):
     X = sp.random_array((200, 500), density=0.1, rng=np.random.default_rng(0), format="csc")
     y = np.asarray(X[:, :3].sum(axis=1)).ravel() + np.random.default_rng(1).standard_normal(200)
-    monkeypatch.setattr(module, "physical_memory", lambda: 200 * 8 * 300)  # half of it holds 150 columns
+    monkeypatch.setattr(memory, "physical_memory", lambda: 200 * 8 * 300)  # half of it holds 150 columns
     with pytest.raises(ValueError, match=r"makes 501 sparse columns of 200 rows dense, .*method='sequential'"):
         bs.fit("ard_gaussian", (X, y), method="em", draws=0)
     assert bs.fit("ard_gaussian", (X, y), draws=0)["evidence"].attrs["status"] == "converged"

@@ -176,7 +176,8 @@ class EvidenceFamily:
     def fitted(self, task: Task, end: Maximised) -> Fitted:
         """At the mean of the weights kept; the residuals miss the bias's degree of freedom too."""
         state, problem = end.outcome.state, task.labelled.problem
-        return Fitted(problem.row_predictor(state.mean, state.index), state.theta, float(state.gamma.sum()))
+        eta = problem.row_predictor(state.mean, state.index) if state.eta is None else state.eta
+        return Fitted(eta, state.theta, float(state.gamma.sum()))
 
     def describe(self, task: Task, end: Maximised) -> WeightsDescription:
         """The weights of the columns kept."""

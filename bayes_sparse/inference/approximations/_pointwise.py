@@ -22,11 +22,12 @@ from bayes_sparse.inference.evidence.state import (
 )
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual, Primal
-from bayes_sparse.problem.problem import Active, Terms
+from bayes_sparse.problem.problem import Active, LinearActive, Problem, Terms
 
 __all__ = ["PointwiseApproximation", "finite_sum"]
 
 _THETA_STEP = 1e-3  # for the nuisance parameters' differences
+_FEW = 4  # columns that are at most one in so many
 
 
 class PointwiseApproximation:
@@ -45,13 +46,17 @@ class PointwiseApproximation:
 
     def __init__(self, problem: AnyProblem, objective: Objective) -> None:
         self.problem, self.objective = problem, objective
-        self._last: tuple[IntArray, Active] | None = None
+        self._recent: list[tuple[IntArray, Active]] = []
 
     def with_objective(self, objective: Objective) -> Self:
         """The same for another objective."""
         other = copy(self)
         other.objective = objective
         return other
+
+    def of(self, problem: AnyProblem) -> Self:
+        """The same of another problem."""
+        return type(self)(problem, self.objective)
 
     def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
         """Posterior, evidence and objective at given hyper-parameters, searched from ``near``.
@@ -172,12 +177,22 @@ class PointwiseApproximation:
 
     def share(self, index: IntArray, active: Active) -> None:
         """Take over columns that another approximation has made ready."""
-        self._last = index, active
+        self._recent = [(index, active)]
 
     def _active(self, index: IntArray) -> Active:
-        if self._last is None or index is not self._last[0]:
-            self._last = index, self.problem.active(index)
-        return self._last[1]
+        """Some columns ready for products; if they are few, those before them are kept: a search often goes back."""
+        for known, active in self._recent:
+            if known is index:
+                return active
+        few = [one for one in self._recent[:1] if _FEW * len(one[0]) <= self.problem.design.width]
+        self._recent = [(index, self._made_ready(index)), *few]
+        return self._recent[0][1]
+
+    def _made_ready(self, index: IntArray) -> Active:
+        last = self._recent[0][1] if self._recent else None
+        if isinstance(self.problem, Problem) and isinstance(last, LinearActive):
+            return self.problem.active(index, last)
+        return self.problem.active(index)
 
 
 def finite_sum(values: FloatArray) -> float:

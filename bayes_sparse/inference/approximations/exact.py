@@ -59,7 +59,6 @@ class Exact:
         self._weights, self._constant = _row_weights(problem)
         weighted = self._weigh(self._t)
         self.count: float = problem.count
-        self._moment = design.transposed_times(weighted)
         self._power = float(weighted @ self._t)
         self._known: dict[int, int] = {}
         self._scored: tuple[FloatArray, FloatArray] | None = None
@@ -68,18 +67,27 @@ class Exact:
         self._block: FloatArray = np.empty((0, 0))
         tall = design.width <= min(1000, design.n // 4)
         if tall:
-            self._gram = design.gram(self._weights)
+            self._gram, self._moment = design.gram(self._weights), design.transposed_times(weighted)
             self._squares = self._gram.diagonal()
             self._known = {i: i for i in range(design.width)}
-        else:
-            self._gram = np.empty((design.width, 0))
+        elif design.n * design.M < _LARGE:
+            self._gram, self._moment = np.empty((design.width, 0)), design.transposed_times(weighted)
             self._squares = design.squares(self._weights)
+        else:  # in one pass, with the products of the columns that are never left out
+            fixed = np.flatnonzero(~problem.free)
+            rows = np.ones(design.n) if self._weights is None else self._weights
+            self._gram, self._squares, self._moment = design.scan(design.columns(fixed), rows, weighted)
+            self._known = {i: j for j, i in enumerate(fixed.tolist())}
 
     def with_objective(self, objective: Objective) -> Exact:
         """The same for another objective; the cross-products computed so far come along."""
         other = copy(self)
         other.objective, other._known, other._gram = objective, dict(self._known), self._gram.copy()
         return other
+
+    def of(self, problem: AnyProblem) -> Exact:
+        """The same of another problem."""
+        return Exact(problem, self.objective)
 
     def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
         """Posterior, evidence and objective at given hyper-parameters (``near`` is not needed)."""

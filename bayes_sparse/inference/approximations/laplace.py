@@ -26,6 +26,7 @@ type Start = tuple[FloatArray, FloatArray, Terms]
 _MAX_NEWTON = 100
 _MAX_HALVINGS = 40
 _DECREMENT = 1e-11  # squared Newton decrement, in nats: the mode is found far beyond what the evidence needs
+_ROUNDING = 4 * float(np.finfo(float).eps)  # of the log posterior: a step that gains less cannot be seen to climb
 
 
 class LaplaceApproximation(PointwiseApproximation):
@@ -133,7 +134,7 @@ class LaplaceApproximation(PointwiseApproximation):
             gradient = active.pulled_back(terms[1]) - alpha * w
             factor = active.steps(alpha, terms)
             step = factor.solve(gradient)
-            if float(gradient @ step) <= _DECREMENT:
+            if float(gradient @ step) <= max(_DECREMENT, _ROUNDING * abs(height)):
                 return w, eta, terms, factor
             along, scale = active.predictor(step), 1.0
             for _ in range(_MAX_HALVINGS):

@@ -16,7 +16,7 @@ from bayes_sparse.common.types import BoolArray, FloatArray
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Scores, State
 from bayes_sparse.problem.gaussian import Dual, Primal
 
-__all__ = ["Exchange", "addition_gain", "column_worth", "exchanges", "largest"]
+__all__ = ["Exchange", "addition_gain", "column_worth", "exchanges", "largest", "look"]
 
 _HOPE = 5.0  # nats that the others may make up for, when they follow
 _EACH = 5  # columns looked at in the place of each term
@@ -156,7 +156,7 @@ def _climbed(
     H[row, position], H[row, :, position], H[row, position, position] = cross, cross, square
     b[row, position] = moment
     alpha = np.array([*(move.alpha for move in moves), state.alpha])
-    J, step, promise = _look(H, b, alpha, state.free, moved, objective)
+    J, step, promise = look(H, b, alpha, state.free, moved, objective)
     now = J[-1]
     if not np.isfinite(now):  # the noise is so small that cross-products have no digits left
         return moves
@@ -164,7 +164,7 @@ def _climbed(
         on = np.flatnonzero(J + promise > now - within)  # the others will not come as near
         new = alpha[on] * np.exp(step[on])
         new[:, state.free] = np.maximum(new[:, state.free], objective.floor)
-        new_J, new_step, new_promise = _look(H[on], b[on], new, state.free, moved, objective)
+        new_J, new_step, new_promise = look(H[on], b[on], new, state.free, moved, objective)
         better = new_J > J[on]
         J[on], alpha[on] = np.where(better, new_J, J[on]), np.where(better[:, None], new, alpha[on])
         step[on] = np.where(better[:, None], new_step, step[on] / 4)
@@ -172,7 +172,7 @@ def _climbed(
     return [move._replace(loss=float(loss), alpha=own) for move, loss, own in zip(moves, now - J, alpha, strict=False)]
 
 
-def _look(
+def look(
     H: FloatArray, b: FloatArray, alpha: FloatArray, free: BoolArray, moved: BoolArray, objective: Objective
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Objective of many models of k columns each, up to what they share, and a Newton step in their log precisions.

@@ -16,9 +16,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.evidence.ascent import Ascent
 from bayes_sparse.inference.evidence.dispersion import dispersion
-from bayes_sparse.inference.evidence.state import Approximation, State
+from bayes_sparse.inference.evidence.exchanges import look
+from bayes_sparse.inference.evidence.state import Approximation, Objective, State
 from bayes_sparse.problem.classes import AnyProblem, ClassProblem
 from bayes_sparse.problem.gaussian import Primal
 
@@ -49,6 +51,9 @@ def reestimate(problem: AnyProblem, approximation: Approximation, selected: Stat
     free = approximation.with_objective(replace(approximation.objective, smoothness=0.0))
     held = np.stack([selected.theta, selected.theta], axis=1)
     start = free.at(selected.index, selected.alpha, selected.theta, selected)
+    if not problem.normal and selected.groups is None:
+        near = free.at(selected.index, _foreseen(selected, free.objective), selected.theta, start)
+        start = max(start, near, key=lambda state: state.objective)
     state, _ = Ascent(free, held, _TOLERANCE, prune=False)(start, _STEPS)
     if state.eta is not None and problem.separates(state.eta):
         return approximation, selected
@@ -60,3 +65,21 @@ def _free_to_go(problem: AnyProblem, state: State) -> bool:
     if isinstance(problem, ClassProblem) or not isinstance(state.posterior, Primal) or not state.free.any():
         return False  # several classes, more terms than rows, and nothing to estimate
     return int(problem.free.sum()) <= problem.design.n and dispersion(problem, state) <= _SCATTERED
+
+
+def _foreseen(state: State, objective: Objective) -> FloatArray:
+    """Precisions of greatest objective on the quadratic that the likelihood is at the mode: no look at the data."""
+    assert isinstance(state.posterior, Primal)
+    P, alpha = state.posterior.lower @ state.posterior.lower.T, state.alpha
+    H, b = (P - np.diag(alpha))[None], (P @ state.mean)[None]
+    J, step, promise = look(H, b, alpha[None], state.free, state.free, objective)
+    for _ in range(_STEPS):
+        if promise[0] < _TOLERANCE:
+            break
+        new = np.where(state.free, np.maximum(alpha * np.exp(step[0]), objective.floor), alpha)
+        new_J, new_step, new_promise = look(H, b, new[None], state.free, state.free, objective)
+        if new_J[0] > J[0]:
+            alpha, J, step, promise = new, new_J, new_step, new_promise
+        else:
+            step, promise = step / 4, promise / 4
+    return alpha

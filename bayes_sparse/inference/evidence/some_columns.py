@@ -18,11 +18,13 @@ from bayes_sparse.inference.evidence.state import Approximation, Outcome, Scores
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.streamed_design import StreamedDesign
 
 __all__ = ["from_some_columns"]
 
-_LARGE = 2**25  # numbers of a design: a quarter of a gigabyte
-_TOP, _SPREAD, _EACH = 250, 250, 3  # columns that gain most, others at even distances at first, and for each term kept
+_LARGE = 2**24  # numbers of a design: an eighth of a gigabyte
+_TOP, _SPREAD = 250, 250  # columns that gain most, and at first others at even distances
+_EACH, _LEAST, _EXCHANGES = 20, 3, 1000  # columns for each term kept: of few terms, at least, and of all terms together
 _MOST_ROWS = 2**17  # of which so many columns are half a gigabyte
 _LOOKS = 10  # at all columns
 _GAIN = 0.1  # nats: what another look must have brought
@@ -45,8 +47,9 @@ def from_some_columns(
     if not isinstance(problem, Problem) or problem.grouping is not None:
         return None
     n, M = problem.design.n, problem.design.M
-    # Those of a sparse or chunked design are not in memory as they are, and of very many rows even some are too many.
-    if type(problem.design) is not Design or n * M < _LARGE or M < 2 * (_TOP + _SPREAD) or n > _MOST_ROWS:
+    if not isinstance(problem.design, Design) or n * M < _LARGE or M < 2 * (_TOP + _SPREAD):
+        return None  # sparse or chunked columns have cheaper products, and fewer are searched as they are
+    if n > _MOST_ROWS and not isinstance(problem.design, StreamedDesign):
         return None
     fixed = np.flatnonzero(~problem.free)
     state = approximation.at(fixed, np.ones(len(fixed)), problem.theta)
@@ -59,7 +62,7 @@ def from_some_columns(
         part = replace(
             problem, design=Design(problem.design.columns(chosen)), free=problem.free[chosen], some_rows=None
         )
-        among = type(approximation)(part, approximation.objective)  # type: ignore[call-arg]
+        among = approximation.of(part)
         if found is None:
             found = search(part, among, report)
         else:
@@ -79,9 +82,10 @@ def _promising(problem: Problem, approximation: Approximation, state: State, sco
     o = approximation.objective
     gain, _ = addition_gain(scores.S, scores.Q, o.smoothness, o.floor)
     gain[~problem.free] = 0.0
-    out = [largest(gain, _TOP)]
-    for position in np.flatnonzero(state.free).tolist():
+    out, terms = [largest(gain, _TOP)], np.flatnonzero(state.free).tolist()
+    each = max(_LEAST, min(_EACH, _EXCHANGES // max(len(terms), 1)))
+    for position in terms:
         gain, _ = addition_gain(*scores.without(state, position), o.smoothness, o.floor)
         gain[~problem.free] = 0.0
-        out.append(largest(gain, _EACH))
+        out.append(largest(gain, each))
     return np.concatenate(out).astype(np.intp)

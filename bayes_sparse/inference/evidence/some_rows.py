@@ -38,7 +38,7 @@ def from_some_rows(search: Search, problem: AnyProblem, approximation: Approxima
     # At random, for what comes in order may come in periods.
     rows = np.sort(np.random.default_rng(0).choice(n, min(n // _PART, _MOST), replace=False))
     part = replace(problem.some_rows(rows), free=problem.free, theta=problem.theta, theta_bounds=problem.theta_bounds)
-    outcome = search(part, type(approximation)(part, approximation.objective), report)  # type: ignore[call-arg]
+    outcome = search(part, approximation.of(part), report)
     found = outcome.state
     if not found.free.any():
         return None

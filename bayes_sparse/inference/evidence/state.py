@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.evidence.factors import Factors
+from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual, Primal, Woodbury
 from bayes_sparse.problem.groups import sums
 
@@ -270,6 +271,9 @@ class Approximation(Protocol):
 
     def with_objective(self, objective: Objective) -> Approximation:
         """The same approximation of the same problem for another objective, sharing what has been computed."""
+
+    def of(self, problem: AnyProblem) -> Approximation:
+        """The same approximation of another problem, for the same objective."""
 
     def at(self, index: IntArray, alpha: FloatArray, theta: FloatArray, near: State | None = None) -> State:
         """Posterior, evidence and objective at given hyper-parameters, searched from ``near``."""

@@ -13,7 +13,7 @@ from typing import Any
 from scipy.sparse import issparse
 
 from bayes_sparse.common import registry
-from bayes_sparse.inputs.basis._basis import Basis, check_kernel_size, far_below
+from bayes_sparse.inputs.basis._basis import Basis, far_below
 from bayes_sparse.inputs.basis._stored_function import StoredFunction, was_handed_over
 from bayes_sparse.inputs.basis.function import function
 from bayes_sparse.inputs.basis.inner_product import inner_product
@@ -25,7 +25,6 @@ from bayes_sparse.inputs.basis.rbf import rbf
 __all__ = [
     "Basis",
     "check_dense",
-    "check_kernel_size",
     "far_below",
     "from_settings",
     "function",

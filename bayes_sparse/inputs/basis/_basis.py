@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.common.memory import physical_memory as _physical_memory
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import FloatArray, IntArray
 
-__all__ = ["Basis", "Kernel", "check_kernel_size", "far_below"]
+__all__ = ["Basis", "Kernel", "far_below"]
 
 _LONELY = 0.005  # of the training rows: those that may be left out of what counts as near
 _NEAR = 0.8  # a kernel that has hardly fallen
 _BLOCK = 2**21  # kernels copied at once
+_MANY, _SOME = 2**14, 4000  # rows, of which all are looked at, and how many where there are more
 
 
 @runtime_checkable
@@ -74,37 +74,31 @@ class Kernel:
         return [f"{prefix}({row})" for row in rows]
 
 
-def far_below(kernels: FloatArray) -> float:
+def far_below(kernels: Any, own: IntArray | None = None) -> float:
     """Below which largest kernel over the training rows a new row is far from the data.
 
     Parameters
     ----------
-    kernels : array (n, n)
-        Of a local kernel, of the training rows among themselves.
+    kernels : array (n, m), or what is indexed like one
+        Of a local kernel, at the training rows.
+    own : int array (m,), optional
+        Row that each kernel sits on, where that is not every row in turn.
 
     Returns
     -------
     float
         What nearly all training rows exceed with themselves left out, to the power 1.5: for a Gaussian bump, at 1.22
         times the distance of the loneliest rows from their nearest one. Where rows are dense, no row is far whose
-        nearest kernel is still 0.8.
+        nearest kernel is still 0.8. Of very many rows evenly spaced ones are looked at.
     """
-    n = len(kernels)
-    if n < 2:
+    own = np.arange(len(kernels)) if own is None else own
+    m = len(own)
+    if m < 2:
         return 0.0
-    largest = np.empty(n)
-    for rows in np.array_split(np.arange(n), max(1, n * n // _BLOCK)):
-        others = kernels[rows]
-        others[np.arange(len(rows)), rows] = 0.0
-        largest[rows] = others.max(axis=1)
-    return float(min(np.quantile(largest, _LONELY, method="lower") ** 1.5, _NEAR))
-
-
-def check_kernel_size(n: int, m: int) -> None:
-    """Refuse a kernel matrix that would not fit into memory, naming its size, before anything is allocated."""
-    need, have = 8 * n * m, _physical_memory()
-    if need > have // 2:
-        raise ValueError(
-            f"The kernel matrix of {n:,} rows by {m:,} centres would take {need / 2**30:.1f} GiB, more than half of "
-            f"this machine's {have / 2**30:.1f} GiB; use a sample of the rows, or basis='linear'."
-        )
+    some = np.arange(m) if m <= _MANY else np.linspace(0, m - 1, _SOME).astype(np.intp)
+    largest: list[FloatArray] = []
+    for part in np.array_split(some, max(1, len(some) * m // _BLOCK)):
+        others = kernels[own[part]]
+        others[np.arange(len(part)), part] = 0.0
+        largest.append(others.max(axis=1))
+    return float(min(np.quantile(np.concatenate(largest), _LONELY, method="lower") ** 1.5, _NEAR))

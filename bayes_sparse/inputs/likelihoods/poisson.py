@@ -18,6 +18,7 @@ __all__ = ["poisson"]
 
 
 _SPREAD, _CHANCE = 1.5, 0.01  # of Pearson's chi2 for each degree of freedom left; of a false alarm
+_TABLE = gammaln(np.arange(1.0, 1025.0))
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,19 @@ class poisson(OnPredictor):
     def distribution(self, eta: Any) -> tuple[Any, dict[str, Any]]:
         """PyMC distribution and its arguments."""
         return pm.Poisson, {"mu": pt.exp(eta)}
+
+    def terms(self, eta: FloatArray, y: FloatArray, *, derivatives: int = 3) -> list[FloatArray]:
+        """Log-probability of each target and its first three derivatives along the predictor, or none of them."""
+        with np.errstate(over="ignore"):  # then the log-probability is minus infinity
+            mean = np.exp(eta)
+        value = y * eta
+        value -= mean
+        value -= _log_factorial(y)
+        if not derivatives:
+            return [value]
+        slope = y - mean
+        bend = np.negative(mean, out=mean)
+        return [value, slope, bend, bend]
 
     def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Of a log rate at the mean count."""
@@ -67,8 +81,15 @@ class poisson(OnPredictor):
 
     def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
         """Log-probability of each target (S, n) at predictors (S, n)."""
-        return np.asarray(y * eta - np.exp(eta) - gammaln(y + 1))
+        return self.terms(eta, y, derivatives=0)[0]
 
     def draw(self, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """New observations at predictors (S, n)."""
         return rng.poisson(rate(eta)).astype(float)
+
+
+def _log_factorial(y: FloatArray) -> FloatArray:
+    """Looked up for small counts: to compute it takes as long as all the rest."""
+    if y.max(initial=0.0) < len(_TABLE):
+        return np.asarray(_TABLE.take(y.astype(np.int32)))
+    return np.asarray(gammaln(y + 1))

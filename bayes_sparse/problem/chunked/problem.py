@@ -238,7 +238,7 @@ class ChunkedProblem(Problem):
         """Number of observations, each as often as its weight says."""
         return self.observations
 
-    def active(self, index: NDArray[np.intp]) -> Any:
+    def active(self, index: NDArray[np.intp], near: Any = None) -> Any:
         """Some columns, ready for products."""
         design: Any = self.design
         return ChunkedActive(design, index)
