@@ -61,12 +61,15 @@ class Chains:
         What the sampler says of each, (chains, draws), under ArviZ's names.
     gradients, warmup_gradients : int
         Evaluations of the gradient after and during warm-up, over all chains.
+    stopped : bool
+        Whether the user stopped them, so that there are fewer draws or chains than were asked for.
     """
 
     x: FloatArray
     stats: dict[str, NDArray[Any]]
     gradients: int
     warmup_gradients: int
+    stopped: bool = False
 
 
 @dataclass(frozen=True, eq=False)

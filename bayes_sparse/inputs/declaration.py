@@ -73,15 +73,32 @@ def coords_of(data: Prepared) -> dict[str, Any]:
 
 
 def predictor(data: Prepared, w: Any, sd: float) -> Any:
-    """The linear predictor, or one a class, of a declaration, with its bias, inside its model context."""
-    Phi: Any = standardised(data)
+    """The linear predictor, or one a class, of a declaration, with its bias, inside its model context.
+
+    Columns that have a mean, such as kernels, move all rows together as the bias does. There the declaration
+    has the predictor's mean over the rows, ``mean_predictor``, of which the bias is what the columns leave: the same
+    model, without the long ridge on which bias and weights make up for each other.
+    """
+    Phi, dims = standardised(data), "class" if data.several else None
+    offset = 0.0 if data.several else data.offset
+    if not data.basis.bias:
+        return offset + _linear(data, Phi, w)
+    if data.shift is not None:
+        return offset + _linear(data, Phi, w) + pm.Normal("bias", 0.0, sd, dims=dims)
+    middle = np.average(Phi, axis=0, weights=data.weights)
+    of_columns = _linear(data, middle[None], w)[0]
+    mean = pm.Normal("mean_predictor", of_columns, sd, dims=dims)
+    pm.Deterministic("bias", mean - of_columns, dims=dims)
+    return offset + _linear(data, Phi - middle, w) + mean
+
+
+def _linear(data: Prepared, rows: Any, w: Any) -> Any:
+    """What the weights make of rows of basis functions, a value a row, or one a class as well."""
     if not data.several:
-        eta = data.offset + pm.math.dot(Phi, w)
-    elif data.own is None:
-        eta = pm.math.dot(Phi, w.reshape((len(data.labels), Phi.shape[1])).T)
-    else:
-        eta = pt.stack([pm.math.dot(Phi[:, own], w[own]) for own in class_slices(data)], axis=1)
-    return eta + pm.Normal("bias", 0.0, sd, dims="class" if data.several else None) if data.basis.bias else eta
+        return pm.math.dot(rows, w)
+    if data.own is None:
+        return pm.math.dot(rows, w.reshape((len(data.labels), rows.shape[1])).T)
+    return pt.stack([pm.math.dot(rows[:, own], w[own]) for own in class_slices(data)], axis=1)
 
 
 def observe(data: Prepared, eta: Any) -> None:

@@ -26,6 +26,7 @@ from bayes_sparse.trees.spread import THIN
 from bayes_sparse.trees.weights import WeightsDescription
 
 __all__ = [
+    "HELPERS",
     "at_alpha_tree",
     "fit_tree",
     "mode_alone",
@@ -36,6 +37,9 @@ __all__ = [
     "with_weights",
     "with_width",
 ]
+
+# What only helps a declaration to be sampled says nothing that the weights and their scales do not.
+HELPERS = ("z", "log_lambda", "mean_predictor")
 
 _log = logging.getLogger("bayes_sparse")
 
@@ -91,8 +95,7 @@ def at_alpha_tree(
 
 def sampled_tree(labelled: LabelledProblem, sampled: xr.DataTree, attributes: dict[str, Any]) -> xr.DataTree:
     """Draws of a named model's declaration in the layout of an evidence tree: the same names, units and groups."""
-    # What only helps a declaration to be sampled says nothing that the weights and their scales do not.
-    posterior = sampled["posterior"].to_dataset().drop_vars(["z", "log_lambda"], errors="ignore")
+    posterior = sampled["posterior"].to_dataset().drop_vars(HELPERS, errors="ignore")
     groups = {"posterior": _undo_standardising(labelled, posterior)}
     for name in ("sample_stats", "log_likelihood"):
         if name in sampled.children:

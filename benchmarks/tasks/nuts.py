@@ -13,7 +13,9 @@ from sklearn.datasets import load_diabetes, load_digits
 
 import bayes_sparse as bs
 from bayes_sparse.fitting.readings import reading_of
-from bayes_sparse.inputs.model import Handed
+from bayes_sparse.inputs.declaration import coords_of, gamma_weights, observe, standardised
+from bayes_sparse.inputs.model import Handed, sampled_slab
+from bayes_sparse.inputs.named_model import bias_sd
 from benchmarks import clock
 from benchmarks.report import Row
 
@@ -89,10 +91,8 @@ def ours(case: Case, seed: int) -> xr.DataTree:
 
 
 def nutpie_alone(case: Case, target: float) -> xr.DataTree:
-    """The same declaration, none of its weights centred, as anyone would sample it."""
-    model = getattr(bs.models, {"ard_gaussian": "ARDGaussian"}.get(case.model, "StudentMultinomial"))()
-    reading = reading_of(model, Handed(case.data, **case.settings))
-    with reading.declaration(model.proper_hyper, False), warnings.catch_warnings():
+    """The same model, none of its weights centred, as anyone would declare and sample it."""
+    with declared(case), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sampled: xr.DataTree = pm.sample(
             nuts_sampler="nutpie",
@@ -106,6 +106,19 @@ def nutpie_alone(case: Case, target: float) -> xr.DataTree:
             compute_convergence_checks=False,
         )
     return sampled
+
+
+def declared(case: Case) -> pm.Model:
+    """With a bias as it is, which ours has another coordinate for where columns have a mean."""
+    model = getattr(bs.models, {"ard_gaussian": "ARDGaussian"}.get(case.model, "StudentMultinomial"))()
+    data = reading_of(model, Handed(case.data, **case.settings)).prepared
+    sd, Phi = bias_sd(data, None), standardised(data)
+    with pm.Model(coords=coords_of(data)) as declaration:
+        w = gamma_weights(data, model.proper_hyper, sampled_slab(model, kernel=data.basis.kernel), sd, centred=False)
+        bias = pm.Normal("bias", 0.0, sd, dims="class" if data.several else None)
+        by_class = w.reshape((len(data.labels), Phi.shape[1])).T if data.several else w
+        observe(data, pm.math.dot(Phi, by_class) + bias)
+    return declaration
 
 
 def fewest(tree: xr.DataTree) -> float:

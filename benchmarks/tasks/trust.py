@@ -14,8 +14,6 @@ from bayes_sparse.methods.nuts import NUTS
 from benchmarks import clock
 from benchmarks.report import Row
 
-PROPER: dict[str, Any] = {"hyper": (1.0, 0.1), "slab": 2.5}  # what NUTS has by default
-PRIORS: dict[str, dict[str, Any]] = {"Gamma(1, 0.1), slab 2.5": PROPER, "default, flat hyper-prior": {}}
 FASTER, FEWER, QUICK = 100, 0.30, 1.0
 
 
@@ -37,6 +35,16 @@ def problems() -> dict[str, dict[str, Any]]:
     return {"WDBC linear": wdbc, "Ripley rbf": ripley}
 
 
+def proper(settings: dict[str, Any]) -> dict[str, Any]:
+    """What NUTS has by default."""
+    return {"hyper": (1.0, 0.1), "slab": 5.0 if "basis" in settings else 2.5}
+
+
+def priors(settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What evidence methods are given, by its name in the table."""
+    return {"the prior of NUTS": proper(settings), "default, flat hyper-prior": {}}
+
+
 def fit(settings: dict[str, Any], **more: Any) -> Any:
     return bs.fit("ard_gaussian", progressbar=False, **settings, **more)
 
@@ -44,9 +52,9 @@ def fit(settings: dict[str, Any], **more: Any) -> Any:
 def against_nuts(say: Callable[[str], None], case: str, settings: dict[str, Any], repeats: int = 7) -> list[Row]:
     """The same model and hyper-prior by evidence and by NUTS, 4 x 1000 draws; then the default flat hyper-prior."""
     say(f"{case}: NUTS")
-    peer_seconds, nuts = clock.once(lambda: fit(settings, method="nuts", random_seed=0, **PROPER))
+    peer_seconds, nuts = clock.once(lambda: fit(settings, method="nuts", random_seed=0))
     rows = []
-    for words, prior in PRIORS.items():
+    for words, prior in priors(settings).items():
         say(f"{case}: evidence, {words}")
         seconds, _ = _median(settings, repeats, draws=0, **prior)
         with_draws, tree = _median(settings, repeats, random_seed=0, **prior)
@@ -86,12 +94,12 @@ def warm_starts(say: Callable[[str], None], seeds: int) -> list[Row]:
     """Evaluations of the gradient an effective draw, warm-up included, beside a cold start."""
     rows = []
     for case, settings in problems().items():
-        for words, prior in PRIORS.items():
+        for words, prior in priors(settings).items():
             rows.append(beside_cold(say, f"rung 3, {case}, {words}", {**settings, **prior}, seeds, "alpha"))
     truth = bs.datasets.sparse_linear(n=80, p=12, k=4, random_seed=0)
     everything = {"WDBC linear": problems()["WDBC linear"], "sparse_linear 80 x 12": {"data": (truth.X, truth.y)}}
     for case, settings in everything.items():
-        rows.append(beside_cold(say, f"rung 4, {case}", {**settings, **PROPER}, seeds, None))
+        rows.append(beside_cold(say, f"rung 4, {case}", settings, seeds, None))
     return rows
 
 

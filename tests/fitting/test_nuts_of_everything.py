@@ -1,5 +1,8 @@
 """NUTS of the whole declaration from the point and in the metric of an evidence fit: the same posterior, sooner."""
 
+import os
+import signal
+
 import arviz as az
 import numpy as np
 import pymc as pm
@@ -9,6 +12,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import bayes_sparse as bs
+from bayes_sparse.inference.sampling import Density
 from tests.support import without_compiler
 
 RNG = np.random.default_rng(17)
@@ -230,3 +234,25 @@ def test_laplace_weights_of_one_scale_are_declared_as_they_are(uncompiled, warm,
     asked = {"draws": 4, "chains": 1, "tune": 3, "sampler": "pymc", "random_seed": 0, "warm": warm}
     bs.fit("jeffreys_laplace", (X, Y), method="nuts", progressbar=False, **asked)
     assert seen == [True]
+
+
+@pytest.mark.parametrize("condition", ["alpha", None])
+def test_ctrl_c_hands_over_a_tree_of_the_draws_so_far(condition, monkeypatch):
+    """At a gradient after the warm-up; the chain that was begun is all there is."""
+    calls, evaluate = 0, Density.__call__
+
+    def stopped(self, z):
+        nonlocal calls
+        calls += 1
+        if calls == 3000:
+            os.kill(os.getpid(), signal.SIGINT)
+        return evaluate(self, z)
+
+    monkeypatch.setattr(Density, "__call__", stopped)
+    settings = {"draws": 100_000, "tune": 100, "condition": condition, **SHORT}
+    with pytest.raises(KeyboardInterrupt, match=r"draws of 1 chains are there.*`tree`") as stop:
+        bs.fit("ard_gaussian", (X, Y), method="nuts", **settings)
+    tree = stop.value.tree
+    assert tree["posterior"].sizes["chain"] == 1
+    assert 0 < tree["posterior"].sizes["draw"] < 100_000
+    assert np.isfinite(bs.predict(tree, X)["mean"]).all()

@@ -6,6 +6,8 @@ import numpy as np
 import pymc as pm
 import pytest
 from pytensor.compile.mode import Mode
+from scipy import stats
+from scipy.special import expit
 
 import bayes_sparse as bs
 from bayes_sparse.inputs.prepare import prepare
@@ -59,6 +61,26 @@ def test_the_declaration_has_the_documented_variables(centred):
     assert model.named_vars_to_dims["w"] == ("basis",)
     assert model.named_vars_to_dims["y"] == ("obs",)
     assert list(model.coords["basis"]) == ["x0", "x1", "x2"]
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, N)])
+@pytest.mark.parametrize("basis", [bs.basis.rbf(width=2.0), bs.basis.linear(standardise=False)], ids=["rbf", "linear"])
+def test_columns_that_have_a_mean_are_declared_around_it(basis, weights, centred):
+    """The density of bias and weights as they are documented, at the mean predictor that they make."""
+    offset = np.linspace(-0.5, 0.5, N)
+    data = prepared("bernoulli", basis, weights=weights, offset=offset)
+    model = bs.models.ARDGaussian(bias_sd=3.0, slab=2.0).declare(data, (1.5, 0.7), centred=centred)
+    point = {name: 0.3 * RNG.standard_normal(np.shape(value)) for name, value in model.initial_point().items()}
+    alpha, bias, Phi = np.exp(point["alpha_log__"]), 0.7, np.asarray(data.Phi)
+    w = point["w"] if centred else point["z"] / np.sqrt(alpha + 0.25)
+    mean = np.average(Phi @ w + bias, weights=weights)
+    by_row = stats.bernoulli.logpmf(TARGETS["bernoulli"], expit(offset + bias + Phi @ w))
+    expected = np.sum(by_row if weights is None else weights * by_row) + stats.norm.logpdf(bias, scale=3.0)
+    expected += stats.gamma.logpdf(alpha, 1.5, scale=1 / 0.7).sum()
+    expected += stats.norm.logpdf(*((w, 0, (alpha + 0.25) ** -0.5) if centred else (point["z"],))).sum()
+    found = model.compile_logp(jacobian=False, mode=PLAIN)({**point, "mean_predictor": np.asarray(mean)})
+    np.testing.assert_allclose(found, expected, atol=1e-6)  # constants such as log 3 are in 32 bits
 
 
 def test_a_basis_without_a_bias_declares_none():

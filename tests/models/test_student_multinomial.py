@@ -295,6 +295,26 @@ def test_the_declared_density_by_hand():
     assert_allclose(model.compile_logp(jacobian=False, mode="FAST_COMPILE")(point), expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_columns_that_have_a_mean_are_declared_around_it(own):
+    """Each class around the mean of its own predictor."""
+    basis = bs.basis.linear(standardise=False)
+    data = prepare((OWN if own else X, Y), None, "categorical", basis, None, None, None)
+    model = bs.models.StudentMultinomial(bias_sd=3.0).declare(data, (1.5, 0.7), centred=True)
+    point = {name: RNG.normal(size=np.shape(value)) for name, value in model.initial_point().items()}
+    w, bias = point["w"], np.array([0.3, -1.0, 0.5])
+    parts = [X] * 3 if not own else list(OWN.values())
+    ends = np.cumsum([part.shape[1] for part in parts])
+    pieces = np.split(w, ends[:-1])
+    eta = bias + np.stack([part @ piece for part, piece in zip(parts, pieces, strict=True)], axis=1)
+    point["mean_predictor"] = eta.mean(axis=0)
+    expected = log_softmax(eta, axis=1)[np.arange(N), np.searchsorted(LABELS, Y)].sum()
+    expected += stats.norm.logpdf(bias, scale=3.0).sum()
+    variables = [*model.observed_RVs, model["mean_predictor"]]
+    found = model.compile_logp(vars=variables, jacobian=False, mode="FAST_COMPILE")(point)
+    assert_allclose(found, expected, rtol=1e-9)
+
+
 def test_the_declaration_with_own_features():
     data = prepare((OWN, Y), None, "categorical", bases.resolve("linear"), None, None, None)
     model = bs.models.StudentMultinomial().declare(data, (0.5, 0.5), centred=True)

@@ -224,6 +224,8 @@ class EvidenceFamily:
         if labelled.tau0 and {"tau", "lambda"} <= begin.keys():
             tau = best_tau(alpha[np.isfinite(alpha)], labelled.tau0)
             values["tau"], values["lambda"] = np.asarray(tau), 1 / (tau * np.sqrt(alpha))
+        if "mean_predictor" in begin and "bias" not in begin:  # of a declaration on kernels
+            values["mean_predictor"] = _mean_predictor(labelled.searched, state)
         places = places_of(labelled, index, begin)
         factor = unit[:, None] * factor_of(state)
         return start_at(begin, values, places, state.mean * unit, factor, determined)
@@ -250,6 +252,12 @@ class EvidenceFamily:
         precise = 1 / state.variance - state.alpha > task.hyper[0] / _rate(task)
         informed[state.index[inside]] = precise[inside]
         return informed
+
+
+def _mean_predictor(problem: Any, state: State) -> FloatArray:
+    """Over the rows, without the offset."""
+    eta = problem.predictor(state.mean[None], state.index)[0] - getattr(problem, "offset", 0.0)
+    return np.asarray(np.average(eta, axis=0, weights=problem.weights))
 
 
 def prices(smoothness: str | float, labelled: LabelledProblem, *, flat: bool) -> list[float]:

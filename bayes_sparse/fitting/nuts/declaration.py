@@ -41,6 +41,8 @@ class Drawn(NamedTuple):
         Of each observation; None where it is too large to be stored, or where there are no observations.
     gradients, warmup_gradients : int
         Evaluations of the gradient after and during warm-up.
+    stopped : bool
+        Whether the user stopped the chains.
     """
 
     posterior: xr.Dataset
@@ -48,6 +50,7 @@ class Drawn(NamedTuple):
     log_likelihood: xr.Dataset | None
     gradients: int
     warmup_gradients: int
+    stopped: bool = False
 
     def extended(self, other: Drawn) -> Drawn:
         """The same chains with the draws of another run after their own."""
@@ -106,6 +109,7 @@ class Sampler:
             whole.log_likelihood(chains.x) if fits else None,
             chains.gradients,
             chains.warmup_gradients,
+            chains.stopped,
         )
 
 
@@ -132,6 +136,7 @@ class _CompiledWhole:
             xr.Dataset(named, coords={dim: stats[dim] for dim in ("chain", "draw")}),
             sampled["log_likelihood"].to_dataset() if "log_likelihood" in sampled.children else None,
             *counted(sampled),
+            stopped=sizes["draw"] < sampling.draws,
         )
 
 

@@ -6,6 +6,7 @@ density is nearly a standard normal in them, so hardly any warm-up is needed.
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from pytensor.compile.mode import Mode
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.fitting.density_op import LogDensity
-from bayes_sparse.fitting.nuts.processes import Tell, each_chain
+from bayes_sparse.fitting.nuts.processes import Halted, Tell, each_chain
 from bayes_sparse.inference.sampling import Chains, Density, Sampling
 
 __all__ = ["counted", "joined", "sample_density", "standard_stats"]
@@ -55,10 +56,13 @@ def sample_density(density: Density, sampling: Sampling) -> Chains:
 
     def job(chain: int, tell: Tell) -> Chains:
         sampled = run(density, replace(sampling, random_seed=int(seeds[chain]), more=more), tell)
-        z = sampled["posterior"]["z"].transpose("chain", "draw", ...).to_numpy()
-        if z.shape[1] < sampling.draws:  # both samplers give what they have when the user stops them
+        if "posterior" not in sampled.children:  # stopped during the warm-up
             raise KeyboardInterrupt
-        return Chains(density.x(z), standard_stats(sampled["sample_stats"].to_dataset()), *counted(sampled))
+        z = sampled["posterior"]["z"].transpose("chain", "draw", ...).to_numpy()
+        made = Chains(density.x(z), standard_stats(sampled["sample_stats"].to_dataset()), *counted(sampled))
+        if z.shape[1] < sampling.draws:  # both samplers give what they have when the user stops them
+            raise Halted(made)
+        return made
 
     with FitProgress("Sampling", sampling.progressbar) as progress:
 
@@ -66,7 +70,9 @@ def sample_density(density: Density, sampling: Sampling) -> Chains:
             done, divergent = (sum(said) for said in zip(*told, strict=True))
             progress.say(f"Sampling: {done} of {total} draws, warm-up included, {divergent} divergences")
 
-        return joined(each_chain(job, sampling.chains, sampling.more.get("cores"), report))
+        made = each_chain(job, sampling.chains, sampling.more.get("cores"), report)
+    whole = len(made) == sampling.chains and all(part.x.shape[1] == sampling.draws for part in made)
+    return joined(made) if whole else _stopped(made)
 
 
 def joined(parts: list[Chains]) -> Chains:
@@ -77,6 +83,20 @@ def joined(parts: list[Chains]) -> Chains:
         sum(part.gradients for part in parts),
         sum(part.warmup_gradients for part in parts),
     )
+
+
+def _stopped(made: list[Chains]) -> Chains:
+    """Of chains that the user stopped: those, cut to one length, that leave most draws."""
+    lengths = np.sort([part.x.shape[1] for part in made])[::-1]
+    shortest = lengths[np.argmax(lengths * np.arange(1, len(made) + 1))]
+    if not shortest:
+        raise KeyboardInterrupt
+    long = [part for part in made if part.x.shape[1] >= shortest]
+    cut = [
+        replace(part, x=part.x[:, :shortest], stats={name: of[:, :shortest] for name, of in part.stats.items()})
+        for part in long
+    ]
+    return replace(joined(cut), stopped=True)
 
 
 def _by_nutpie(density: Density, sampling: Sampling, tell: Tell) -> xr.DataTree:
@@ -104,18 +124,20 @@ def _by_nutpie(density: Density, sampling: Sampling, tell: Tell) -> xr.DataTree:
     def report(chains: Any) -> None:
         tell(chains[0].finished_draws, chains[0].divergences)
 
-    sampled: xr.DataTree = nutpie.sample(
-        compiled,
-        draws=sampling.draws,
-        tune=max(sampling.tune, 1),
-        chains=1,
-        cores=1,
-        seed=sampling.random_seed,
-        target_accept=sampling.target_accept,
-        progress_bar=False,
-        progress_callback=report,
-        **sampling.more,
-    )
+    with warnings.catch_warnings():  # of a chain that has no draws yet when the user stops it
+        warnings.filterwarnings("ignore", message="Found chain dimension to be longer than draw dimension")
+        sampled: xr.DataTree = nutpie.sample(
+            compiled,
+            draws=sampling.draws,
+            tune=max(sampling.tune, 1),
+            chains=1,
+            cores=1,
+            seed=sampling.random_seed,
+            target_accept=sampling.target_accept,
+            progress_bar=False,
+            progress_callback=report,
+            **sampling.more,
+        )
     return sampled
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
@@ -20,10 +22,20 @@ from threadpoolctl import threadpool_limits
 
 from bayes_sparse.common.cores import cores as available
 
-__all__ = ["Tell", "each_chain"]
+__all__ = ["Halted", "Tell", "each_chain"]
 
 type Tell = Callable[[int, int], None]
 type Job[T] = Callable[[int, Tell], T]
+
+_PATIENCE = 10.0  # seconds that processes have to hand over what they made before Ctrl-C
+
+
+class Halted(Exception):
+    """A chain that the user stopped, with what there is of it."""
+
+    def __init__(self, made: Any) -> None:
+        super().__init__()
+        self.made = made
 
 
 def each_chain[T](
@@ -31,10 +43,13 @@ def each_chain[T](
 ) -> list[T]:
     """``job(0, tell)``, ``job(1, tell)`` ..., in this order, in as many processes as there are cores.
 
+    After Ctrl-C it is what the jobs have made so far, those that were not begun left out.
+
     Parameters
     ----------
     job : callable
-        Samples one chain, and tells how many draws are done and how many of them diverged.
+        Samples one chain, and tells how many draws are done and how many of them diverged. One that is stopped by
+        Ctrl-C raises `Halted`.
     chains : int
         How many.
     cores : int, optional
@@ -50,12 +65,27 @@ def each_chain[T](
         report(told)
 
     if most == 1:
-        return [job(chain, lambda *said, at=chain: hear(at, *said)) for chain in range(chains)]
+        return _in_turn(job, chains, hear)
     return _side_by_side(job, chains, most, hear)
 
 
 def _may_fork() -> bool:
     return sys.platform == "linux" and multiprocessing.parent_process() is None
+
+
+def _in_turn(job: Job[Any], chains: int, hear: Callable[[int, int, int], None]) -> list[Any]:
+    """In this process, up to the chain that is stopped."""
+    found: list[Any] = []
+    try:
+        for chain in range(chains):
+            made = job(chain, lambda *said, at=chain: hear(at, *said))
+            found.append(made)
+    except Halted as halted:
+        found.append(halted.made)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+    return found
 
 
 def _side_by_side(job: Job[Any], chains: int, most: int, hear: Callable[[int, int, int], None]) -> list[Any]:
@@ -74,10 +104,25 @@ def _side_by_side(job: Job[Any], chains: int, most: int, hear: Callable[[int, in
         while workers:
             for ready in wait(list(workers)):
                 _listen(cast("Connection", ready), workers, found, hear)
+    except KeyboardInterrupt:
+        _hand_over(workers, found)
+        if not found:
+            raise
     finally:
         for worker in workers.values():
-            worker.terminate()
-    return [found[chain] for chain in range(chains)]
+            worker.kill()
+    return [found[chain] for chain in sorted(found)]
+
+
+def _hand_over(workers: dict[Connection, Any], found: dict[int, Any]) -> None:
+    """Stop the processes, and take what they have made by then."""
+    for worker in workers.values():
+        worker.terminate()
+    until = time.monotonic() + _PATIENCE
+    with suppress(Exception):  # a message that Ctrl-C has cut in two, a chain that failed: what is there is taken
+        while workers and (ready := wait(list(workers), max(until - time.monotonic(), 0.0))):
+            for one in ready:
+                _listen(cast("Connection", one), workers, found, lambda *_: None)
 
 
 def _listen(here: Connection, workers: dict[Connection, Any], found: dict[int, Any], hear: Any) -> None:
@@ -101,10 +146,14 @@ def _listen(here: Connection, workers: dict[Connection, Any], found: dict[int, A
 def _work(job: Job[Any], numbers: range, there: Connection) -> None:
     """In a process of its own: some chains, one after another, each on one core."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the one that waits ends the others
-    with threadpool_limits(1):
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # by this, upon which samplers give what they have
+    with threadpool_limits(1), suppress(KeyboardInterrupt):
         for chain in numbers:
             try:
                 drawn = job(chain, lambda *said, at=chain: there.send(("told", at, said)))
+            except Halted as halted:
+                there.send(("done", chain, halted.made))
+                return
             except Exception:  # whatever it is, it is raised again where the user sees it
                 there.send(("failed", chain, traceback.format_exc()))
                 return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -17,18 +18,20 @@ __all__ = ["sample_well"]
 _QUICK = 400  # draws a chain: who asks for fewer wants a quick look
 _CLOSER = 4.0  # times as small a share of steps refused, after divergences
 _MOST = 4  # times as many draws again at most
-_HELPERS = ("z", "log_lambda")  # of a declaration: what the user never sees need not be explored as well
 _log = logging.getLogger("bayes_sparse")
 
 
-def sample_well(sample: Callable[[Sampling], Drawn], sampling: Sampling, *, retry: bool) -> tuple[Drawn, str]:
+def sample_well(
+    sample: Callable[[Sampling], Drawn], sampling: Sampling, *, retry: bool, unseen: Sequence[str] = ()
+) -> tuple[Drawn, str]:
     """Draws, and what was done where the first ones were not enough; empty where they were.
 
     Draws that are too few, or chains that disagree, are gone on with: more draws follow those there are. Draws that
-    diverged are not to be kept: all are drawn again with shorter steps.
+    diverged are not to be kept: all are drawn again with shorter steps. Where the user stops that, the first are left.
+    What the user never sees need not be explored as well.
     """
     first = sample(sampling)
-    health = _health(first) if retry and sampling.draws >= _QUICK else None
+    health = _health(first, unseen) if retry and sampling.draws >= _QUICK and not first.stopped else None
     if health is None or not health.wrong:
         return first, ""
     more = replace(sampling, random_seed=None if sampling.random_seed is None else sampling.random_seed + 1)
@@ -41,7 +44,11 @@ def sample_well(sample: Callable[[Sampling], Drawn], sampling: Sampling, *, retr
         said = f"{more.draws} more were drawn in each chain"
     told = f"The first {sampling.draws} draws of each chain fell short ({'; '.join(health.wrong)}): {said}."
     _log.info(told)
-    second = sample(more)
+    second = None
+    with suppress(KeyboardInterrupt):
+        second = sample(more)
+    if second is None or second.stopped:
+        return first._replace(stopped=True), ""
     return (second if health.divergences else first.extended(second)), told
 
 
@@ -51,5 +58,5 @@ def _times(health: ChainHealth) -> int:
     return int(np.clip(np.ceil(2 * health.enough / fewest) - 1, 1, _MOST))
 
 
-def _health(drawn: Drawn) -> ChainHealth:
-    return health_of(drawn.posterior.drop_vars(_HELPERS, errors="ignore"), drawn.stats)
+def _health(drawn: Drawn, unseen: Sequence[str]) -> ChainHealth:
+    return health_of(drawn.posterior.drop_vars(unseen, errors="ignore"), drawn.stats)

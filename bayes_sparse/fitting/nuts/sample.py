@@ -28,11 +28,29 @@ from bayes_sparse.inference.sampling import Density, Sampling
 from bayes_sparse.inputs.model import Centred, Model, sampled_slab
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.trees.read import stored
-from bayes_sparse.trees.write import at_alpha_tree, with_width
+from bayes_sparse.trees.write import HELPERS, at_alpha_tree, with_width
 
 __all__ = ["bridge_group", "sample_at_alpha", "sample_whole", "sampling_attributes", "start_of"]
 
 _log = logging.getLogger("bayes_sparse")
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C while chains were sampled.
+
+    Attributes
+    ----------
+    tree : DataTree
+        What a fit of the draws made so far would have returned.
+    """
+
+    def __init__(self, tree: xr.DataTree) -> None:
+        sizes = tree["posterior"].sizes
+        super().__init__(
+            f"{sizes['draw']} draws of {sizes['chain']} chains are there, as the attribute `tree` of this exception "
+            "(at a prompt sys.last_value.tree)"
+        )
+        self.tree = tree
 
 
 _ENOUGH = 10  # draws a coordinate that a normal is fitted to
@@ -125,7 +143,7 @@ def sample_at_alpha(found: Found[Any], sampling: Sampling, *, cold: bool) -> xr.
     }
     bridge = bridge_group(lambda x: description.evaluate(x)[0], chains.x, chains.stats["lp"], given, rng)
     tree = at_alpha_tree(description, found.attributes, chains, told, bridge)
-    return tree if found.tried is None else with_width(tree, found.tried)
+    return _unless(chains.stopped, tree if found.tried is None else with_width(tree, found.tried))
 
 
 def sampling_attributes(sampling: Sampling, gradients: int, warmup_gradients: int) -> dict[str, Any]:
@@ -148,7 +166,7 @@ def sample_whole(
     centred = _centred(reading, model, method, found)
     declaration = reading.declaration(hyper, centred)
     sample = sampler_of(declaration, None if found is None else start_of(found, declaration, centred))
-    drawn, more = sample_well(sample, sampling, retry=method.retry)
+    drawn, more = sample_well(sample, sampling, retry=method.retry, unseen=() if reading.own else HELPERS)
     # Said by the fit that NUTS starts at, whose warnings are not heard.
     check = {} if found is None else {k: v for k, v in found.attributes.items() if k.startswith("likelihood_")}
     if check.get("likelihood_check"):
@@ -165,7 +183,14 @@ def sample_whole(
         "seconds": time.perf_counter() - started,
     }
     prior = {} if reading.own else _prior_of(reading, model, hyper)
-    return reading.laid_out(drawn.tree(declaration), {**told, **prior})
+    return _unless(drawn.stopped, reading.laid_out(drawn.tree(declaration), {**told, **prior}))
+
+
+def _unless(stopped: bool, tree: xr.DataTree) -> xr.DataTree:
+    """The tree, unless the user stopped it."""
+    if stopped:
+        raise Stopped(tree)
+    return tree
 
 
 def _prior_of(reading: Reading, model: Model, hyper: Hyper | None) -> dict[str, Any]:

@@ -52,6 +52,7 @@ def start_at(
             name, position = place
             values.setdefault(name, np.zeros(begin[name].shape)).reshape(-1)[position] = value
     chosen = [i for i, place in enumerate(places) if place is not None and determined[i]]
+    chosen = chosen if len(chosen) > 1 else []  # one by itself is correlated with nothing: samplers find its scale
     covariance = factor[chosen] @ factor[chosen].T
     L = cholesky(covariance) if chosen else np.empty((0, 0))
     return Start(values, [place for i in chosen if (place := places[i]) is not None], L)

@@ -26,9 +26,9 @@ TARGETS = {
 }
 
 
-def fitted(model, likelihood, method="evidence", smoothness=0.0, keep=None):
+def fitted(model, likelihood, method="evidence", smoothness=0.0, keep=None, basis=None):
     """What was prepared, and what a method found."""
-    prepared = prepare((X, TARGETS[likelihood]), None, likelihood, bs.basis.linear(), keep, None, None)
+    prepared = prepare((X, TARGETS[likelihood]), None, likelihood, basis or bs.basis.linear(), keep, None, None)
     chosen = choose_method(method, model, None, likelihood)
     if chosen.family != "l1_path":
         chosen = replace(chosen, smoothness=smoothness)

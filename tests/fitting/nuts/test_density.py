@@ -1,6 +1,7 @@
 """NUTS of a density given as a function: moments of a known one, the order of coordinates, counts and statistics."""
 
 import importlib.util
+import multiprocessing
 import os
 import signal
 from dataclasses import replace
@@ -10,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayes_sparse.fitting.nuts.density import Density, sample_density
-from bayes_sparse.inference.sampling import Sampling, choose_sampler
+from bayes_sparse.fitting.nuts.density import Density, _stopped, sample_density
+from bayes_sparse.inference.sampling import Chains, Sampling, choose_sampler
 
 MEAN = np.array([10.0, -2.0, 0.5])
 COVARIANCE = np.array([[4.0, 1.2, -0.3], [1.2, 1.0, 0.2], [-0.3, 0.2, 0.25]])
@@ -157,16 +158,46 @@ def test_some_coordinates_are_correlated(block):
 
 
 @pytest.mark.parametrize("sampler", ["pymc", "nutpie"])
-def test_ctrl_c_is_a_keyboard_interrupt(sampler):
-    """Both samplers give the draws that they have, and those are too few for anything that follows."""
+@pytest.mark.parametrize("cores", [1, 2])
+def test_ctrl_c_leaves_the_draws_made_so_far(sampler, cores):
+    parent, calls = os.getpid(), multiprocessing.get_context("fork").Value("i", 0)  # of all processes
+
+    def stopped(x):
+        with calls.get_lock():
+            calls.value += 1
+            if calls.value == 4000 * cores:
+                os.kill(parent, signal.SIGINT)
+        return normal(x)
+
+    asked = replace(settings(sampler, 100_000), more={"cores": cores})
+    made = sample_density(Density(stopped, MEAN, FACTOR), asked)
+    assert made.stopped
+    chains, draws = made.x.shape[:2]
+    assert 1 <= chains <= cores
+    assert 0 < draws < 100_000
+    assert all(values.shape == (chains, draws) for values in made.stats.values())
+    assert np.isfinite(made.x).all()
+
+
+@pytest.mark.parametrize("sampler", ["pymc", "nutpie"])
+def test_ctrl_c_during_the_warm_up_leaves_nothing(sampler):
     calls = 0
 
     def stopped(x):
         nonlocal calls
         calls += 1
-        if calls == 2000:
+        if calls == 1000:
             os.kill(os.getpid(), signal.SIGINT)
         return normal(x)
 
     with pytest.raises(KeyboardInterrupt):
-        sample_density(Density(stopped, MEAN, FACTOR), settings(sampler, 100_000))
+        sample_density(Density(stopped, MEAN, FACTOR), settings(sampler, 10, tune=100_000))
+
+
+def test_chains_that_were_stopped_are_cut_to_leave_most_draws():
+    """Of 90, 50, 80 and 10 draws, two chains of 80 are most."""
+    parts = [Chains(np.full((1, n, 2), n), {"lp": np.full((1, n), n)}, n, 1) for n in (90, 50, 80, 10)]
+    made = _stopped(parts)
+    assert made.x.shape == (2, 80, 2)
+    assert made.x[:, 0, 0].tolist() == [90, 80]
+    assert made.stats["lp"].shape == (2, 80)

@@ -159,10 +159,10 @@ def test_the_metric_is_the_start_s(case):
     """Unit steps of z, as the covariance of the entries that are correlated."""
     start, dim = case.start, case.z.shape[1]
     gap = {name: (case.steps[name] - case.middle[name].isel(draw=0)).to_numpy().reshape(dim, -1) for name in case.steps}
-    moved = np.stack([gap[name][:, position] for name, position in start.places])
+    moved = np.array([gap[name][:, position] for name, position in start.places]).reshape(-1, dim)
     covariance = start.factor @ start.factor.T
-    assert len(start.places) >= 1  # the bias; weights in units of the prior are left uncorrelated
-    assert_allclose(moved @ moved.T, covariance, rtol=1e-7, atol=1e-10 * np.abs(covariance).max())
+    assert len(start.places) != 1  # weights in units of the prior are left uncorrelated, and so is a bias beside them
+    assert_allclose(moved @ moved.T, covariance, rtol=1e-7, atol=1e-10 * np.abs(covariance).max(initial=0.0))
 
 
 def test_a_start_outside_the_support_falls_back(monkeypatch):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bayes_sparse.fitting.nuts.processes import each_chain
+from bayes_sparse.fitting.nuts.processes import Halted, each_chain
 
 
 def test_in_order_and_heard_of():
@@ -58,6 +58,22 @@ def test_ctrl_c_ends_all_processes():
     time.sleep(0.3)
     for pid in filter(None, pids[-1]):
         assert not _runs(pid)
+
+
+def test_ctrl_c_hands_over_what_was_made():
+    """The first two chains are stopped, the third is not begun."""
+    parent = os.getpid()
+
+    def job(chain, tell):
+        try:
+            if chain == 1:
+                time.sleep(0.3)
+                os.kill(parent, signal.SIGINT)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            raise Halted(10 * chain) from None
+
+    assert each_chain(job, 3, 2, lambda told: None) == [0, 10]
 
 
 def _runs(pid):

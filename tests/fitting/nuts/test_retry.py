@@ -1,6 +1,7 @@
 """Draws that fall short are gone on with once; those that diverged are drawn again."""
 
 import numpy as np
+import pytest
 import xarray as xr
 from numpy.testing import assert_allclose
 
@@ -71,3 +72,29 @@ def test_not_for_a_quick_look():
     _, said = sample_well(sampler, Sampling(100, 100, 4, 0.9, "nutpie", 7, False), retry=True)
     assert len(sampler.asked) == 1
     assert said == ""
+
+
+@pytest.mark.parametrize("nothing", [False, True])
+def test_the_first_draws_are_left_where_more_are_stopped(nothing):
+    sampler = Sampler(memory=0.95)
+
+    def sample(sampling):
+        drawn = sampler(sampling)
+        if len(sampler.asked) == 1:
+            return drawn
+        if nothing:
+            raise KeyboardInterrupt
+        return drawn._replace(stopped=True)
+
+    drawn, said = sample_well(sample, ASKED, retry=True)
+    assert len(sampler.asked) == 2
+    assert drawn.stopped
+    assert drawn.posterior.sizes["draw"] == 400
+    assert said == ""
+
+
+def test_draws_that_were_stopped_are_not_gone_on_with():
+    sampler = Sampler(memory=0.95)
+    drawn, _ = sample_well(lambda sampling: sampler(sampling)._replace(stopped=True), ASKED, retry=True)
+    assert len(sampler.asked) == 1
+    assert drawn.stopped

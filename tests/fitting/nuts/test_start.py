@@ -47,6 +47,15 @@ def test_weights(centred):
     assert_allclose(start.factor @ start.factor.T, expected, rtol=1e-7, atol=1e-15)  # zeros, but for rounding
 
 
+def test_the_mean_predictor_of_kernels():
+    """The mean of what the fit predicts for the rows, which least squares makes that of the targets."""
+    model, basis = bs.models.ARDGaussian(bias_sd=1e6), bs.basis.rbf(width=1.0)
+    prepared, found = fitted(model, "normal", basis=basis)
+    start = start_of(found, model.declare(prepared, HYPER))
+    assert "bias" not in start.values
+    assert_allclose(start.values["mean_predictor"], Y.mean(), rtol=1e-6)
+
+
 @pytest.mark.parametrize("centred", [False, True])
 def test_directions(centred):
     model = bs.models.LaplaceEigen()
