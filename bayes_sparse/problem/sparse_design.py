@@ -27,6 +27,7 @@ type Features = NDArray[Any] | csc_array[np.float64]
 _FAR = 10.0  # spreads away from zero, beyond which the shift is taken off a column itself and not off its products
 _WORTH = 100  # multiplications that BLAS does in the time of one between sparse matrices
 _BLOCK_BYTES = 2 * 2**20  # rows made dense at once
+_CURE = "method='sequential' makes dense only the columns that it keeps"
 _SAID_BYTES = 2**30  # columns made dense at once, of which the size is said before
 _log = logging.getLogger("bayes_sparse")
 
@@ -125,7 +126,7 @@ class SparseDesign:
         check_fits(
             need,
             f"This method makes {count:,} sparse columns of {self.n:,} rows dense, which",
-            "method='sequential' makes dense only the columns that it keeps",
+            _CURE,
         )
         if need > _SAID_BYTES:
             _log.info("%d sparse columns are made dense: %.1f GiB.", count, need / 2**30)
@@ -185,6 +186,8 @@ class SparseDesign:
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         """``Phi' diag(weights) Phi`` over all columns, dense: for tall problems, where width is small."""
+        what = f"This method makes the products of {self.width:,} sparse columns with each other, which"
+        check_fits(8 * self.width**2, what, _CURE)
         M, rows = self.M, self._rows
         out = np.empty((self.width, self.width))
         weight = np.ones(self.n) if weights is None else weights

@@ -247,10 +247,37 @@ def test_a_large_matrix_is_never_dense(large):
     assert peak < 0.04 * 8 * n * n  # a few copies of the entries and of vectors
 
 
-def test_columns_that_would_not_fit_are_refused_before_they_are_made(monkeypatch):
+NEED_ALL_COLUMNS = [
+    ("ard_gaussian", "em"),
+    ("ard_gaussian", "mackay"),
+    ("ard_gaussian", "variational"),
+    ("ard_gaussian", "full_matrix"),
+    ("ard_gaussian", "revm"),
+    ("ard_gaussian", "nuts"),
+    ("horseshoe", "global_local"),
+    ("laplace_eigen", "revm"),
+]
+
+
+@pytest.mark.parametrize(("model", "method"), NEED_ALL_COLUMNS)
+def test_columns_that_would_not_fit_are_refused_before_they_are_made(monkeypatch, model, method):
     X = sp.random_array((200, 500), density=0.1, rng=np.random.default_rng(0), format="csc")
     y = np.asarray(X[:, :3].sum(axis=1)).ravel() + np.random.default_rng(1).standard_normal(200)
     monkeypatch.setattr(memory, "physical_memory", lambda: 200 * 8 * 300)  # half of it holds 150 columns
-    with pytest.raises(ValueError, match=r"makes 501 sparse columns of 200 rows dense, .*method='sequential'"):
-        bs.fit("ard_gaussian", (X, y), method="em", draws=0)
+    with pytest.raises(ValueError, match=r"makes 50[01] sparse columns of 200 rows dense, .*method='sequential'"):
+        bs.fit(model, (X, y), method=method)
+
+
+def test_what_fits_into_memory_is_fitted_all_the_same(monkeypatch):
+    X = sp.random_array((200, 500), density=0.1, rng=np.random.default_rng(0), format="csc")
+    y = np.asarray(X[:, :3].sum(axis=1)).ravel() + np.random.default_rng(1).standard_normal(200)
+    monkeypatch.setattr(memory, "physical_memory", lambda: 200 * 8 * 300)
     assert bs.fit("ard_gaussian", (X, y), draws=0)["evidence"].attrs["status"] == "converged"
+
+
+def test_products_of_columns_that_would_not_fit_are_refused(monkeypatch):
+    X = sp.random_array((200, 50), density=0.1, rng=np.random.default_rng(0), format="csc")
+    y = np.asarray(X[:, :3].sum(axis=1)).ravel() + np.random.default_rng(1).standard_normal(200)
+    monkeypatch.setattr(memory, "physical_memory", lambda: 2 * 8 * 51**2 - 2)
+    with pytest.raises(ValueError, match=r"products of 51 sparse columns with each other, .*method='sequential'"):
+        bs.fit("ard_gaussian", (X, y), method="revm", draws=0)
