@@ -17,7 +17,7 @@ from benchmarks import clock
 from benchmarks.peers import our_lasso, ours, prox_newton
 from benchmarks.report import Row
 
-SIZES = ((1000, 100), (500, 2000), (10_000, 500), (1000, 10_000), (100_000, 100))
+SIZES, LARGE = ((1000, 100), (500, 2000)), ((10_000, 500), (1000, 10_000), (100_000, 100))
 PENALTIES = (0.1, 0.01)  # of the largest
 TOLERANCES = 10.0 ** -np.arange(2, 11)
 SAME = 1e-8  # relative difference of two objectives that are the same
@@ -25,15 +25,15 @@ SLOWER, PART = 1.5, 0.5  # times skglm's time; part of cross-validation's
 FOLDS, GRID, ROUGH, FINE = 5, np.geomspace(1.0, 1e-3, 20), 1e-4, 1e-10  # as in the method "cv"
 
 
-def run(say: Callable[[str], None], seeds: int = 3) -> list[Row]:
+def run(say: Callable[[str], None], seeds: int = 2, large: bool = False) -> list[Row]:
     """A row a size and penalty beside skglm, then a row a size beside cross-validation; ``seeds`` data sets each."""
-    rows = []
-    for n, p in SIZES:
+    rows, sizes = [], (*SIZES, *LARGE) if large else SIZES
+    for n, p in sizes:
         for part in PENALTIES:
             say(f"one penalty, {n} x {p}, {part:g} of the largest")
             found = [_solves(*_data(n, p, seed), part) for seed in range(seeds)]
             rows.append(_row_of_solves(f"one penalty, {n} x {p}, {part:g} of the largest", found))
-    for n, p in SIZES:
+    for n, p in sizes:
         say(f"no knob, {n} x {p}")
         rows.append(_row_of_searches(f"no knob, {n} x {p}", [_searches(*_data(n, p, seed)) for seed in range(seeds)]))
     return rows

@@ -30,7 +30,7 @@ class Tally:
     descent_seconds: list[float] = field(default_factory=list)
 
 
-def run(say: Callable[[str], None], seeds: int = 200) -> list[Row]:
+def run(say: Callable[[str], None], seeds: int = 40) -> list[Row]:
     """A row a kind of data and one over all; ``seeds`` is the number of random problems."""
     tallies: dict[str, Tally] = defaultdict(Tally)
     for seed in range(seeds):

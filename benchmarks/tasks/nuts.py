@@ -20,6 +20,7 @@ from benchmarks import clock
 from benchmarks.report import Row
 
 TARGETS = (0.8, 0.9, 0.95, 0.99)  # target_accept of plain nutpie, of which the best counts
+FEW = ("diabetes", "Poisson 300 x 20")  # data sets that take seconds each
 SECONDS = {"WDBC": 20.0, "Ripley, rbf": 40.0}
 
 
@@ -36,13 +37,15 @@ class Case(NamedTuple):
         return {"likelihood": self.likelihood, "basis": self.basis}
 
 
-def run(say: Callable[[str], None], seeds: int = 5, only: str | None = None) -> list[Row]:
-    """A row a data set; plain nutpie has one seed at each target_accept."""
-    rows = []
+def run(
+    say: Callable[[str], None], seeds: int | None = None, only: str | None = None, large: bool = False
+) -> list[Row]:
+    """A row per data set; plain nutpie has one seed at each target_accept. All nine and five seeds if ``large``."""
+    rows, seeds = [], (5 if large else 1) if seeds is None else seeds
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         for name, make in CASES.items():
-            if only is None or name == only:
+            if name == only or (only is None and (large or name in FEW)):
                 rows.append(row(name, make(), seeds, lambda what, name=name: say(f"{name}, {what}")))
     return rows
 
