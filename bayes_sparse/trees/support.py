@@ -81,7 +81,7 @@ class SupportDescription:
             "log_evidence": ((), np.nan),
             "column": (("coordinate",), point.index),
             "coordinate_mean": (("coordinate",), self._weights(point)),
-            "covariance_factor": (("coordinate", "factor"), np.ascontiguousarray(own)),
+            "covariance_factor": (("coordinate", "factor"), own),
             "theta": (("nuisance",), point.theta),
         }
 

@@ -140,9 +140,7 @@ class WeightsDescription:
     def _full(self) -> Variables:
         """A factor of the covariance, in the user's units."""
         factor = self.labelled.in_users_units(self.factor.T, self._state.index).T
-        return {
-            "covariance_factor": (("coordinate", "factor"), np.ascontiguousarray(factor))
-        }  # as a file gives it back
+        return {"covariance_factor": (("coordinate", "factor"), factor)}
 
     def _thin(self) -> Variables:
         """The part of it that the data see, beside the prior (`bayes_sparse.trees.spread`)."""
@@ -157,10 +155,7 @@ class WeightsDescription:
         if labelled.shift is not None and not basis.all():
             shift[basis] = labelled.shift[state.index[basis]]
         return {
-            "covariance_factor": (
-                ("coordinate", "factor"),
-                np.ascontiguousarray(labelled.in_users_units(seen, state.index).T),
-            ),
+            "covariance_factor": (("coordinate", "factor"), labelled.in_users_units(seen, state.index).T),
             "prior_variance": (("coordinate",), 1 / (state.alpha * scale**2)),
             "prior_centre": (("coordinate",), shift),
             "prior_bias": (("coordinate",), (~basis).astype(float)),

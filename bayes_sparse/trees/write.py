@@ -58,7 +58,7 @@ def moments_tree(description: Description) -> xr.DataTree:
     """What `predict` needs of a fit and no more: no draws, no word about single terms."""
     moments, labelled = description.moments(), description.labelled
     points = {name: ((), float(value)) for name, value in labelled.unpack(moments["theta"][1]).items()}
-    return _assembled(labelled, {"evidence": xr.Dataset({**moments, **points})})
+    return _assembled(labelled, {"evidence": xr.Dataset(_as_filed({**moments, **points}))})
 
 
 def at_alpha_tree(
@@ -201,7 +201,14 @@ def _evidence(description: Description, attributes: dict[str, Any]) -> xr.Datase
     variables, coords = description.stored()
     if description.labelled.passes is not None:
         attributes = {**attributes, "passes": description.labelled.passes()}
-    return xr.Dataset(variables, coords=coords, attrs={"approximation": description.approximation, **attributes})
+    return xr.Dataset(
+        _as_filed(variables), coords=coords, attrs={"approximation": description.approximation, **attributes}
+    )
+
+
+def _as_filed(variables: Variables) -> Variables:
+    """Row by row, as a file gives them back: in another order, sums over them have other last digits."""
+    return {name: (dims, np.asarray(values, order="C")) for name, (dims, values) in variables.items()}
 
 
 def _drawn(description: Description, shape: tuple[int, int], rng: np.random.Generator) -> dict[str, xr.Dataset]:
