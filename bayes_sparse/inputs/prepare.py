@@ -11,25 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack
 
-from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs import likelihoods
-from bayes_sparse.inputs.basis import Basis, check_dense, without_bias
-from bayes_sparse.inputs.categories import is_time
+from bayes_sparse.inputs.basis import Basis, without_bias
 from bayes_sparse.inputs.chunks import ChunkedData, chunked_data, is_chunked
-from bayes_sparse.inputs.encoding import Encoding, Missing, lost_in
-from bayes_sparse.inputs.kernels import StreamedKernels, kernel_matrix
+from bayes_sparse.inputs.encoding import Encoding, Missing
+from bayes_sparse.inputs.expanded import beside_a_bias, expand, say_constant
+from bayes_sparse.inputs.kernels import StreamedKernels
 from bayes_sparse.inputs.likelihoods import Likelihood
 from bayes_sparse.inputs.rows import read_rows
-from bayes_sparse.inputs.table import Table, check_constant, check_size, filled, in_words, labels_of, plain_labels
-from bayes_sparse.problem.design import column_moments
-from bayes_sparse.problem.sparse_design import Features, as_csc, sparse_moments
+from bayes_sparse.inputs.table import Table, check_size
+from bayes_sparse.inputs.target import check_offset, target_of
+from bayes_sparse.problem.sparse_design import Features, as_csc
 
 __all__ = ["Prepared", "check_reach", "prepare"]
 
-_FARTHEST = 100.0  # offset in logs: a factor of 1e43
-_DIGITS = 1e-13  # of the larger of target and offset: what their difference has no digit below
 _BLOCK = 2**20  # kernels looked at together
-_MANY = 20  # distinct whole numbers, from which on they are hardly classes
 _log = logging.getLogger("bayes_sparse")
 
 
@@ -147,16 +144,16 @@ def prepare(
         if basis.kernel:
             raise ValueError("Features of each class's own take no kernels on the rows: leave out `basis`.")
         likelihood = "categorical" if likelihood == "auto" else likelihood
-    y, classes, chosen = _target(tables[0], likelihood)
+    y, classes, chosen = target_of(tables[0], likelihood)
     if own and chosen.targets != "classes":
         raise ValueError(f"Features of each class's own need likelihood='categorical', not {chosen.name!r}.")
     if own and classes is not None and len(classes) < len(tables):
         raise ValueError("All rows of one of the classes have weight 0: leave out its features too.")
     if handed.offset is not None:
-        _check_offset(handed.offset, y, chosen)
+        check_offset(handed.offset, y, chosen)
     wanted = _wanted(keep)
-    parts = [_expand(table, basis, handed.weights, wanted) for table in tables]
-    _say_constant([name for part in parts for name in part.table.how.constant])
+    parts = [expand(table, basis, handed.weights, wanted) for table in tables]
+    say_constant([name for part in parts for name in part.table.how.constant])
     columns = [part.names for part in parts]
     names = columns[0]
     if own and classes is not None:
@@ -186,13 +183,13 @@ def _in_chunks(data: ChunkedData, likelihood: str | Likelihood, basis: Basis, ke
     """The same for rows in chunks, by what the first pass over them has found."""
     if likelihood != "auto" and likelihoods.resolve(likelihood).targets == "classes":
         raise ValueError("Data in chunks take likelihoods with one predictor per row: fit one class against the rest.")
-    y, classes, chosen = _target(data.table, likelihood)
+    y, classes, chosen = target_of(data.table, likelihood)
     if data.shifted:
-        _check_offset(np.array([data.survey.beside[2]]), np.append(y, y[:1] + 1), chosen)
+        check_offset(np.array([data.survey.beside[2]]), np.append(y, y[:1] + 1), chosen)
     values, counts = data.targets(chosen, classes)
     sd, wanted = data.survey.sd, _wanted(keep)
-    table, inside = _beside_a_bias(data.table, sd, wanted) if basis.bias else (data.table, np.ones(len(sd), bool))
-    _say_constant(table.how.constant)
+    table, inside = beside_a_bias(data.table, sd, wanted) if basis.bias else (data.table, np.ones(len(sd), bool))
+    say_constant(table.how.constant)
     places = np.flatnonzero(inside)
     data.chunks.reader = replace(
         data.chunks.reader, inside=None if inside.all() else places, classes=classes, numbers=True
@@ -235,198 +232,6 @@ def _beside(parts: Sequence[Features | StreamedKernels]) -> Features | StreamedK
 
 def _in_full(part: Features | StreamedKernels) -> FloatArray:
     return np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=float)
-
-
-def _target(table: Table, likelihood: str | Likelihood) -> tuple[FloatArray, NDArray[Any] | None, Likelihood]:
-    """Target as numbers, class labels if it has any, and the likelihood; asks where two would be defensible."""
-    y, name = table.y, table.target
-    chosen = _without_doubt(y, name) if likelihood == "auto" else likelihoods.resolve(likelihood)
-    if chosen.targets in ("two classes", "classes"):
-        codes, classes = labels_of(y, name, several=chosen.targets == "classes")
-        return codes, classes, chosen
-    if y.dtype.kind not in "fiub":
-        _refuse_labels(y, name, chosen)
-    numbers = y.astype(float)
-    check_size(numbers[:, None], [name], "target", squared=False)
-    wrong = chosen.wrong(numbers)
-    if wrong:
-        raise ValueError(f"The likelihood {chosen.name!r} takes {wrong}; the target {name!r} holds other values.")
-    if not chosen.scale_free and np.ptp(numbers) == 0:
-        raise ValueError(f"The target {name!r} is constant (always {numbers[0]:g}): there is nothing to explain.")
-    return numbers, None, chosen.counted(numbers) if isinstance(chosen, likelihoods.ordinal) else chosen
-
-
-def _refuse_labels(y: NDArray[Any], name: str, likelihood: Likelihood) -> None:
-    if is_time(y):
-        raise ValueError(
-            f"The target {name!r} holds dates or times: give a number, such as the days since the first one, "
-            "(when - when.min()).dt.total_seconds() / 86400 of a pandas column."
-        )
-    cure = "make them numbers first (pandas.to_numeric)"
-    if isinstance(likelihood, likelihoods.ordinal):
-        cure = "give their places, 0 for the lowest, as the `cat.codes` of an ordered pandas column has them"
-    raise ValueError(f"The target {name!r} holds labels, which the likelihood {likelihood.name!r} cannot take: {cure}.")
-
-
-def _check_offset(offset: FloatArray, y: FloatArray, likelihood: Likelihood) -> None:
-    """Refuse an offset on another scale than the predictor's, and one beside which nothing is left of the target."""
-    largest = float(np.abs(offset).max(initial=0.0))
-    if likelihood.scale_free:
-        if largest > _FARTHEST:
-            raise ValueError(
-                f"The offset holds values as large as {largest:.3g}, and {likelihood.name!r} takes it on "
-                "the scale of its predictor, as logs: give np.log(exposure) in the place of an exposure."
-            )
-        return
-    if largest > 0:
-        check_size(offset[:, None], ["offset"], "column", squared=False)
-    if np.ptp(y - offset) <= _DIGITS * max(largest, float(np.abs(y).max(initial=0.0))):
-        raise ValueError(
-            "The target less its offset is constant, or too small beside the offset to be told from rounding errors: "
-            "there is nothing to explain."
-        )
-
-
-def _without_doubt(y: NDArray[Any], name: str) -> Likelihood:
-    if is_time(y):
-        _refuse_labels(y, name, likelihoods.normal())
-    y = plain_labels(y)
-    distinct = len(np.unique(y))
-    if y.dtype.kind == "f" and distinct > 2:
-        return likelihoods.normal()
-    if y.dtype.kind != "f" and distinct <= 2:
-        return likelihoods.bernoulli()
-    if y.dtype.kind in "iu" and distinct > _MANY:
-        _log.info(
-            "The target %r holds whole numbers with %d values, and is taken as normal: likelihood='normal' says so "
-            "without this message, 'poisson' and 'negative_binomial' are for counts, 'categorical' for classes.",
-            name,
-            distinct,
-        )
-        return likelihoods.normal()
-    if y.dtype.kind in "iu":
-        what = f"whole numbers with {distinct} values"
-        say = (
-            "'normal', 'poisson' or 'negative_binomial' for counts, 'ordinal' for levels, or 'categorical' for classes"
-        )
-    elif y.dtype.kind == "f":
-        what, say = f"floats with {distinct} distinct values", "'bernoulli' or 'probit' for two classes, or 'normal'"
-    else:
-        what = f"{distinct} labels ({in_words(np.unique(y))})"
-        say = "'categorical' (the model 'student_multinomial' is for it), or 'bernoulli' after merging them into two"
-        if 2 * distinct > len(y):
-            say += "; numbers written as words are made numbers by pandas.to_numeric"
-    raise ValueError(f"The target {name!r} holds {what}, which can mean several things: say likelihood={say}.")
-
-
-@dataclass(frozen=True, eq=False)
-class _Expanded:
-    """Basis functions, their names, what standardises them (or the inputs of a kernel), and what they are made of."""
-
-    table: Table
-    Phi: Features | StreamedKernels
-    names: list[str]
-    shift: FloatArray | None = None
-    scale: FloatArray | None = None
-    input_shift: FloatArray | None = None
-    input_scale: FloatArray | None = None
-    centres: IntArray | None = None
-
-
-def _expand(table: Table, basis: Basis, weights: FloatArray | None, keep: list[str]) -> _Expanded:
-    table = _filled(table, weights)
-    X = check_dense(table.X, basis)
-    check_size(X, table.columns, "column", squared=True)
-    if basis.kernel:
-        return _kernels(table, basis, weights)
-    Phi: Any = basis.matrix(X, None)
-    names = basis.names(table.columns, list(table.rows)) or [f"f{j}" for j in range(Phi.shape[1])]
-    if Phi is not X:
-        check_size(Phi, names, "basis function", squared=basis.standardise)
-    mean, sd = (column_moments if isinstance(Phi, np.ndarray) else sparse_moments)(Phi, weights)
-    if basis.bias and basis.takes_sparse:  # the basis functions are the columns
-        table, inside = _beside_a_bias(table, sd, keep)
-        if not inside.all():
-            Phi, names, mean, sd = table.X, table.columns, mean[inside], sd[inside]
-    elif basis.bias:
-        check_constant([names[j] for j in np.flatnonzero(sd == 0)])
-    if not basis.standardise:
-        return _Expanded(table, Phi, names)
-    # Without a bias, centring would change the model; scaling does not.
-    return _Expanded(table, Phi, names, mean if basis.bias else None, np.where(sd > 0, sd, 1.0))
-
-
-def _filled(table: Table, weights: FloatArray | None) -> Table:
-    """The table with means where values are missing, and the means that new rows may need in its encoding."""
-    how = table.how
-    if how.missing != "mean" and not how.levels:
-        return table
-    lost = lost_in(table.X, table.columns)[1]
-    means = {}
-    for j, name in enumerate(table.columns):
-        if how.missing == "mean" or how.owner(name) in how.levels:
-            means[name] = _mean(table.X[:, [j]], weights, lost.get(name, 0))
-    never = [name for name, mean in means.items() if np.isnan(mean)]
-    if never:
-        raise ValueError(f"Column {never[0]!r} has no value in any row, so that none can be filled in: leave it out.")
-    X = filled(table.X, np.array([means.get(name, np.nan) for name in table.columns]))
-    return replace(table, X=X, encoding=replace(how, means=means))
-
-
-def _mean(column: Any, weights: FloatArray | None, lost: int) -> float:
-    """Of the values of one column that are not missing."""
-    values = np.ravel(column if isinstance(column, np.ndarray) else column.toarray()).astype(float)
-    known = ~np.isnan(values) if lost else np.ones(len(values), dtype=bool)
-    own = known if weights is None else weights * known
-    return float(np.dot(own, np.where(known, values, 0.0)) / own.sum()) if own.any() else np.nan
-
-
-def _beside_a_bias(table: Table, sd: FloatArray, keep: list[str]) -> tuple[Table, BoolArray]:
-    """The table without constant columns, and without one level of each category, which the bias stands for."""
-    how, names = table.how, np.array(table.columns)
-    inside = sd > 0
-    check_constant([str(name) for name in names[~inside] if name in keep])
-    # A level that no row has is no column of the user's that is constant.
-    constant = [str(name) for name in names[~inside]]
-    reference = dict(how.reference)
-    for source in how.levels:
-        own = how.indicators(source)
-        found = np.flatnonzero(inside & np.isin(names, own))
-        if source in reference or len(own) < len(how.levels[source]) or not len(found):
-            continue
-        inside[found[0]] = False
-        reference[source] = how.levels[source][own.index(str(names[found[0]]))]
-    if not inside.any():
-        raise ValueError("Every column is constant: there is nothing to explain the target by.")
-    if inside.all():
-        return table, inside
-    X = table.X[:, inside] if isinstance(table.X, np.ndarray) else as_csc(table.X[:, np.flatnonzero(inside)])
-    how = replace(how, constant=constant, reference=reference)
-    return replace(table, X=X, columns=names[inside].tolist(), encoding=how), inside
-
-
-def _say_constant(names: list[str]) -> None:
-    if names:
-        _log.info(
-            "Constant columns say nothing beside a bias, and are left out: %s.",
-            in_words(dict.fromkeys(names)),
-        )
-
-
-def _kernels(table: Table, basis: Basis, weights: FloatArray | None) -> _Expanded:
-    """One kernel on every row, on rows that are the same one for all: so a row twice is a row of weight two."""
-    X = np.ascontiguousarray(table.X, dtype=float)
-    shift, scale = None, None
-    if basis.standardise:
-        shift, scale = column_moments(X, weights)
-        scale = np.where(scale > 0, scale, 1.0)
-        X = (X - shift) / scale
-    first = np.sort(np.unique(np.asarray(table.X), axis=0, return_index=True)[1])
-    centres = first if len(first) < table.n else None
-    names = basis.names(table.columns, list(table.rows[first]))
-    return _Expanded(
-        table, kernel_matrix(basis, X, centres), names, input_shift=shift, input_scale=scale, centres=centres
-    )
 
 
 def check_reach(data: Prepared) -> None:
