@@ -250,7 +250,7 @@ def test_ctrl_c_hands_over_a_tree_of_the_draws_so_far(condition, monkeypatch):
 
     monkeypatch.setattr(Density, "__call__", stopped)
     settings = {"draws": 100_000, "tune": 100, "condition": condition, **SHORT}
-    with pytest.raises(KeyboardInterrupt, match=r"draws of 1 chains are there.*`tree`") as stop:
+    with pytest.raises(KeyboardInterrupt, match=r"draws of 1 chain are the attribute `tree`") as stop:
         bs.fit("ard_gaussian", (X, Y), method="nuts", **settings)
     tree = stop.value.tree
     assert tree["posterior"].sizes["chain"] == 1

@@ -45,10 +45,10 @@ class Stopped(KeyboardInterrupt):
     """
 
     def __init__(self, tree: xr.DataTree) -> None:
-        sizes = tree["posterior"].sizes
+        draws, chains = (tree["posterior"].sizes[dim] for dim in ("draw", "chain"))
+        of = "1 chain" if chains == 1 else f"each of {chains} chains"
         super().__init__(
-            f"{sizes['draw']} draws of {sizes['chain']} chains are there, as the attribute `tree` of this exception "
-            "(at a prompt sys.last_value.tree)"
+            f"{draws} draws of {of} are the attribute `tree` of this exception (at a prompt sys.last_value.tree)"
         )
         self.tree = tree
 
