@@ -184,7 +184,8 @@ class PointwiseApproximation:
         for known, active in self._recent:
             if known is index:
                 return active
-        few = [one for one in self._recent[:1] if _FEW * len(one[0]) <= self.problem.design.width]
+        self._recent = self._recent[:1]
+        few = [one for one in self._recent if _FEW * len(one[0]) <= self.problem.design.width]
         self._recent = [(index, self._made_ready(index)), *few]
         return self._recent[0][1]
 
