@@ -36,6 +36,7 @@ __all__ = ["Sequential"]
 _COARSE = 1e-1  # nats: between additions the active set need not be climbed any closer to its top
 _FINE = 1e-4  # nats: close enough to ask whether anything is left to add
 _FINAL = 1e-7  # nats promised by the next step: where the last climb ends
+_STEPS = 60  # of a climb to the top: a few are enough, but where an objective has no digits left
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
 _HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
@@ -169,10 +170,10 @@ class Sequential:
         if not reached.converged:
             return reached
         ascent = self._ascent(problem, approximation)
-        state, _ = ascent(reached.state, 200)
+        state, _ = ascent(reached.state, _STEPS)
         kept = delete_phantoms(approximation, state, self.tolerance)
         if len(kept.index) < len(state.index):
-            kept, _ = ascent(kept, 200)
+            kept, _ = ascent(kept, _STEPS)
         return replace(reached, state=kept, history=[*reached.history, state.objective])
 
     def _reached(
@@ -180,12 +181,12 @@ class Sequential:
     ) -> Outcome:
         """The same without the last climb."""
         ascent, history = self._ascent(problem, approximation), [state.objective]
-        state, settled = ascent(state, 200, tolerance=_FINE) if near else ascent(state, self.steps)
+        state, settled = ascent(state, _STEPS, tolerance=_FINE) if near else ascent(state, self.steps)
         for iteration in range(1, self.max_iterations + 1):
             scores = approximation.scores(state)
             grown = self._add(approximation, problem, state, scores)
             if grown is None and not settled:
-                state, _ = ascent(state, 200, tolerance=_FINE)
+                state, _ = ascent(state, _STEPS, tolerance=_FINE)
                 settled = True
                 continue
             if grown is None and self.exchanges:

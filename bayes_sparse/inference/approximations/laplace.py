@@ -26,6 +26,7 @@ type Start = tuple[FloatArray, FloatArray, Terms]
 _MAX_NEWTON = 100
 _MAX_HALVINGS = 40
 _DECREMENT = 1e-11  # squared Newton decrement, in nats: the mode is found far beyond what the evidence needs
+_FAINT = 1e-8  # the same: if a whole step does not climb so little, rounding errors are larger, and no part of it will
 _ROUNDING = 4 * float(np.finfo(float).eps)  # of the log posterior: a step that gains less cannot be seen to climb
 
 
@@ -134,10 +135,11 @@ class LaplaceApproximation(PointwiseApproximation):
             gradient = active.pulled_back(terms[1]) - alpha * w
             factor = active.steps(alpha, terms)
             step = factor.solve(gradient)
-            if float(gradient @ step) <= max(_DECREMENT, _ROUNDING * abs(height)):
+            decrement = float(gradient @ step)
+            if decrement <= max(_DECREMENT, _ROUNDING * abs(height)):
                 return w, eta, terms, factor
             along, scale = active.predictor(step), 1.0
-            for _ in range(_MAX_HALVINGS):
+            for _ in range(_MAX_HALVINGS if decrement > _FAINT else 1):
                 new = w + scale * step
                 new_terms = self.problem.derivatives(eta + scale * along, theta)
                 new_height = finite_sum(new_terms[0]) - 0.5 * float(alpha @ new**2)
