@@ -21,7 +21,7 @@ def run(say: Callable[[str], None], seeds: int = 5) -> list[Row]:
     basis = bs.basis.rbf(0.5)
     contestants = {
         "default settings": ours(X, y, basis=basis, likelihood="bernoulli"),
-        "smoothness = 0": ours(X, y, basis=basis, likelihood="bernoulli", smoothness=0),
+        "pure, no slab": ours(X, y, basis=basis, likelihood="bernoulli", smoothness=0, slab=None),
         "fastrvm": fast_rvm(X, y, classify=True, kernel="rbf", gamma=2.0, fit_intercept=True),
     }
     seconds, results = race(contestants, seeds)

@@ -56,7 +56,7 @@ def _race(case: str, X: Any, y: Any, basis: Any, peer: Callable[[], Any], repeat
     likelihood = "bernoulli" if y.dtype.kind == "i" else "normal"
     with_bias = type(basis)(**{**basis.__dict__, "bias": True})
     contestants = {
-        "pure": ours(X, y, basis=basis, smoothness=0, likelihood=likelihood),
+        "pure": ours(X, y, basis=basis, smoothness=0, slab=None, likelihood=likelihood),
         "default": ours(X, y, basis=with_bias, likelihood=likelihood),
         "peer": peer,
     }
