@@ -14,7 +14,7 @@ settings.register_profile(
     "fixed",
     derandomize=True,
     deadline=None,
-    max_examples=3 if os.environ.get("BAYES_SPARSE_QUICK") else 7,  # set by `make quick`
+    max_examples=3 if os.environ.get("BAYES_SPARSE_QUICK") else 5,  # set by `make quick`
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -39,7 +39,8 @@ def loo(tree: xr.DataTree, pointwise: bool = False) -> Any:
         raise ValueError(
             "Leaving observations out needs draws: fit with draws > 0 (of a ladder, take one of its rungs)."
         )
-    if "log_likelihood" not in tree.children and "passes" in tree["evidence"].attrs:
+    in_chunks = "evidence" in tree.children and "passes" in tree["evidence"].attrs
+    if "log_likelihood" not in tree.children and in_chunks:
         raise ValueError(
             "The rows of this fit lie in chunks, so that the log-likelihood of each was left out: fit a sample of the "
             "rows in memory to leave some of them out."

@@ -96,7 +96,7 @@ def same(one, other, method, *, mean=1.0, order=slice(None), unit=1.0):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("likelihood", [*LIKELIHOODS, "negative_binomial"])
+@pytest.mark.parametrize("likelihood", [*LIKELIHOODS, pytest.param("negative_binomial", marks=pytest.mark.slow)])
 @examples(2)
 @given(seed=seeds)
 def test_reweighted_ends_in_one_of_three_ways(likelihood, kind, seed):

@@ -77,6 +77,7 @@ def test_bernoulli_with_plenty_of_data():
     assert agree(evidence, sampled((X, y), evidence, "bernoulli", basis), bias=1.5 / np.sqrt(800))
 
 
+@pytest.mark.slow
 def test_expectation_propagation_with_few_data():
     """Where Laplace's method is half a sd off, moments that are matched are those of NUTS."""
     rng = np.random.default_rng(5)
