@@ -32,7 +32,7 @@ __all__ = ["EvidenceFamily", "prices", "uses_up"]
 
 _GREEDY = 0.25  # of the observations: a fit that uses more degrees of freedom has too few left for the noise
 _ABOVE = 1e-3  # of a precision: where it is at the slab's floor, what a start leaves above it
-_NEAR = 0.1  # nats that a round must gain to be worth it where NUTS is to start
+_NEAR = 0.1  # nats that a round must gain to be worth it where NUTS is to start, or where widths are compared
 _DETERMINED = 0.05  # of a weight: how well by the data, for its covariance to matter
 _log = logging.getLogger("bayes_sparse")
 
@@ -192,8 +192,12 @@ class EvidenceFamily:
             )
 
     def rating(self, task: Task) -> Rating:
-        """The terms its user would get, as selected, at one price for all widths."""
-        end = self.run(task, lambda *_: None)
+        """The terms its user would get, as selected, at one price for all widths.
+
+        A method with factors for the precisions, which prunes nothing and takes its time, no closer than tells widths
+        apart.
+        """
+        end = self.run(_nearly(task) if _own(task.method).own_hyper is not None else task, lambda *_: None)
         state = end.selected
         if end.outcome.factors is not None:  # widths have as many kernels: their bounds can be compared
             return Rating(state.log_evidence, end.outcome.factors.bound)
@@ -238,10 +242,7 @@ class EvidenceFamily:
         task = unpriced(task)
         if _own(task.method).own_hyper is not None:
             task = replace(task, slab=None)
-        if not any(field.name == "tolerance" for field in fields(task.method)):
-            return task
-        tolerance = max(vars(task.method)["tolerance"], _NEAR)
-        return replace(task, method=replace(task.method, tolerance=tolerance))
+        return _nearly(task)
 
     def informed(self, task: Task, end: Maximised) -> Centred:
         """Those about which the data say more than the hyper-prior does, by its mean precision."""
@@ -318,6 +319,14 @@ def _global_scale(task: Task, end: Maximised) -> dict[str, float]:
 def _rate(task: Task) -> float:
     """Rate of the Gamma prior on precisions, which is stated for targets divided by their spread."""
     return 0.0 if task.hyper is None else task.hyper[1] * task.unit**2
+
+
+def _nearly(task: Task) -> Task:
+    """The same with rounds that gain less left out."""
+    if not any(field.name == "tolerance" for field in fields(task.method)):
+        return task
+    tolerance = max(vars(task.method)["tolerance"], _NEAR)
+    return replace(task, method=replace(task.method, tolerance=tolerance))
 
 
 def _used(state: State) -> float:

@@ -232,7 +232,9 @@ def _scaled(found: Latents, parts: Sequence[Part], rvs: set[Var]) -> list[Latent
 def _constant(latents: Sequence[Latent], parts: Sequence[Part]) -> set[str]:
     """Variables that add the same to every observation."""
     every = [columns.blocks for part in parts for columns in part.columns]
-    same = [[np.ptp(b[latent.node].sum(axis=1)) == 0 for b in every if latent.node in b] for latent in latents]
+    with np.errstate(over="ignore"):  # columns too large for their sum are refused later
+        totals = [[b[latent.node].sum(axis=1) for b in every if latent.node in b] for latent in latents]
+    same = [[bool((total == total[:1]).all()) for total in own] for own in totals]
     return {latent.name for latent, alike_ in zip(latents, same, strict=True) if all(alike_)}
 
 
