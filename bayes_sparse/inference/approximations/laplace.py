@@ -26,7 +26,7 @@ type Start = tuple[FloatArray, FloatArray, Terms]
 _MAX_NEWTON = 100
 _MAX_HALVINGS = 40
 _DECREMENT = 1e-11  # squared Newton decrement, in nats: the mode is found far beyond what the evidence needs
-_FAINT = 1e-8  # the same: if a whole step does not climb so little, rounding errors are larger, and no part of it will
+_FAINT = 1e-8  # nats: a part of a step that promises less is not tried, since rounding errors may be larger
 _ROUNDING = 4 * float(np.finfo(float).eps)  # of the log posterior: a step that gains less cannot be seen to climb
 
 
@@ -139,13 +139,15 @@ class LaplaceApproximation(PointwiseApproximation):
             if decrement <= max(_DECREMENT, _ROUNDING * abs(height)):
                 return w, eta, terms, factor
             along, scale = active.predictor(step), 1.0
-            for _ in range(_MAX_HALVINGS if decrement > _FAINT else 1):
+            for _ in range(_MAX_HALVINGS):
                 new = w + scale * step
                 new_terms = self.problem.derivatives(eta + scale * along, theta)
                 new_height = finite_sum(new_terms[0]) - 0.5 * float(alpha @ new**2)
                 if new_height > height or (new_height == height and scale > CREEP):
                     break
                 scale /= 2
+                if scale * decrement < _FAINT:
+                    return w, eta, terms, factor
             else:
                 return w, eta, terms, factor  # no ascent left above rounding error
             w, eta, terms, height = new, eta + scale * along, new_terms, new_height
