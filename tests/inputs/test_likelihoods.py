@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from pytensor import function, grad
 from pytensor.compile.mode import Mode
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, gammaln
 
 import bayes_sparse as bs
 from bayes_sparse import likelihoods
@@ -322,3 +322,10 @@ def test_the_value_alone_is_that_of_the_whole(name):
     expected = np.stack([pointwise(*draw)[0] for draw in zip(eta, theta, strict=True)])
     assert_allclose(pointwise.many(eta, theta), expected, rtol=1e-12, atol=1e-14)
     assert_allclose(pointwise.many(eta, theta[:1])[0], expected[0], rtol=1e-12, atol=1e-14)
+
+
+def test_an_outlier_beyond_what_can_be_squared_has_a_density():
+    far = likelihoods.student_t().log_density(np.zeros(1), np.full((1, 1), 1e200), np.zeros((1, 1)))
+    log_pi_nu = np.log(np.pi * 4.0)
+    expected = gammaln(2.5) - gammaln(2.0) - 0.5 * log_pi_nu - 5 * (np.log(1e200) - np.log(2.0))
+    assert_allclose(far, expected, rtol=1e-12)

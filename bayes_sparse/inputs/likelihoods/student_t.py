@@ -78,7 +78,7 @@ class student_t:
         """Log density of each target (S, n) at predictors (S, n) and logs of the scale (S, 1)."""
         nu, z = self.nu, (y - eta) / np.exp(logs)
         constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(np.pi * nu)
-        return np.asarray(constant - logs - 0.5 * (nu + 1) * np.log1p(z**2 / nu))
+        return np.asarray(constant - logs - (nu + 1) * np.log(np.hypot(1.0, z / np.sqrt(nu))))  # no square overflows
 
     def draw(self, eta: FloatArray, rng: np.random.Generator, sigma: FloatArray) -> FloatArray:
         """New observations (S, n) at predictors (S, n) and scales (S, 1)."""
