@@ -22,6 +22,8 @@ __all__ = ["Ascent", "delete_phantoms", "delete_useless", "iterate", "noise_scal
 _LONGEST = 4.0  # in log units: a precision changes by at most a factor of 55 a step
 _HALVINGS = 12
 _NEAR = 1e-2  # nats promised: below it the objective is as good as quadratic
+_OTHERWISE = 0.2  # of a step's gain: so far from half its promise, the curvature is not what the step was made for
+_UNCLEAR = 1e-8  # share of a correction along the step: with less it would be of any size
 _AT_THE_FLOOR = 1e-2  # in log units: a precision that near to the floor and pushed down goes there by itself
 
 
@@ -59,10 +61,12 @@ class Ascent:
         tolerance = self.tolerance if tolerance is None else tolerance
         refused: set[int] = set()
         there = False
+        last: tuple[State, FloatArray] | None = None
         for _ in range(max_steps):
             if self.prune:
                 before, state = state, delete_useless(self.approximation, state, refused)
-                there = there and state is before
+                if state is not before:
+                    there, last = False, None
             if there:
                 return state, True
             slope = self.approximation.slope(state)
@@ -70,22 +74,36 @@ class Ascent:
                 slope = state.ties.by_group(slope)
             if not slope.size:
                 return state, True
-            step = self._direction(state, slope)
+            shown = None if last is None else (_coordinates(state) - _coordinates(last[0]), last[1] - slope)
+            uphill = slope.copy()
+            step = self._direction(state, slope, shown)
             promise = float(slope @ step)
             if promise < tolerance or state.objective + promise < beat:
                 return state, promise < tolerance
             new = self._climb(state, slope, step)
             if new is None:
                 return state, True  # rounding error is all that is left
-            there = promise < _NEAR and not self.further and _left(promise, new.objective - state.objective) < tolerance
+            near, gain = promise < _NEAR and not self.further, new.objective - state.objective
+            there = near and _left(promise, gain) < tolerance
+            last = (state, uphill) if near and abs(2 * gain / promise - 1) > _OTHERWISE else None
             state = new
         return state, there
 
-    def _direction(self, state: State, slope: FloatArray) -> FloatArray:
-        """Newton's step, by group as the slope is; along negative curvature a step of the same length uphill."""
+    def _direction(self, state: State, slope: FloatArray, shown: tuple[FloatArray, FloatArray] | None) -> FloatArray:
+        """Newton's step, by group as the slope is; along negative curvature a step of the same length uphill.
+
+        The last step may have ``shown`` how far it led, and by how much the slope fell on it. The curvature, which may
+        leave something out, is corrected by what it lacks along that step (symmetric, of rank one).
+        """
         hill = -self.approximation.curvature(state)
         if state.ties is not None:
             hill = state.ties.by_group(hill)
+        if shown is not None:
+            moved, fall = shown
+            missing = fall - hill @ moved
+            along = float(missing @ moved)
+            if abs(along) > _UNCLEAR * np.linalg.norm(missing) * np.linalg.norm(moved):
+                hill += np.outer(missing, missing / along)
         stuck, last = self._at_bounds(state, slope)
         if len(stuck):
             slope[stuck] = 0.0
@@ -143,6 +161,12 @@ class Ascent:
         if theta.size:
             theta = np.minimum(np.maximum(theta + step[k:], self.theta_bounds[:, 0]), self.theta_bounds[:, 1])
         return self.approximation.at(state.index, alpha, theta, near)
+
+
+def _coordinates(state: State) -> FloatArray:
+    """Log precisions that are estimated, one per group, and nuisance parameters."""
+    alpha = state.alpha[state.free]
+    return np.append(np.log(alpha if state.ties is None else alpha[state.ties.first]), state.theta)
 
 
 def _left(promise: float, gain: float) -> float:

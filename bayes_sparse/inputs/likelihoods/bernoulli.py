@@ -30,6 +30,24 @@ class bernoulli(OnPredictor):
         """PyMC distribution and its arguments."""
         return pm.Bernoulli, {"logit_p": eta}
 
+    def terms(self, eta: FloatArray, y: FloatArray, *, derivatives: int = 3) -> list[FloatArray]:
+        """Log-probability of each target and its first three derivatives along the predictor, or none of them.
+
+        By the odds of the other class, which keep their digits on both sides.
+        """
+        sign = 2 * y - 1
+        logit = -sign * eta
+        odds = np.minimum(logit, _FAR)
+        value = odds - logit  # nothing but far out, where the odds are all there is
+        np.exp(odds, out=odds)
+        value -= np.log1p(odds)
+        if not derivatives:
+            return [value]
+        right = 1 / (1 + odds)
+        wrong = odds * right
+        spread = wrong * right
+        return [value, sign * wrong, -spread, sign * spread * (right - wrong)]
+
     def pseudo_sd(self, y: FloatArray, weights: FloatArray | None = None) -> float:
         """Of a logit at even odds."""
         return 2.0
@@ -49,10 +67,7 @@ class bernoulli(OnPredictor):
 
     def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
         """Log-probability of each target, 0 or 1, at predictors (S, n)."""
-        wrong = np.where(y == 1, -1.0, 1.0) * eta
-        if wrong.max(initial=0.0) < _FAR:  # five times as fast as scipy's log_expit
-            return -np.log1p(np.exp(wrong))
-        return -np.maximum(wrong, 0.0) - np.log1p(np.exp(-np.abs(wrong)))
+        return self.terms(eta, y, derivatives=0)[0]
 
     def draw(self, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """New observations at predictors (S, n)."""
