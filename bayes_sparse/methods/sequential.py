@@ -39,7 +39,7 @@ _FINAL = 1e-7  # nats promised by the next step: where the last climb ends
 _STEPS = 60  # of a climb to the top: a few are enough, but where an objective has no digits left
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
-_HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
+_HOPE = 0.4  # nats: a move predicted to lose more than this is not tried
 _GROUP_HOPE = 5.0  # the same before the others have followed
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
 _BOLD_ADDITIONS = 20  # basis functions added at most while nuisance parameters are held
@@ -81,7 +81,7 @@ class Sequential:
     max_iterations: int = 2000
     tolerance: float = 1e-3
     steps: int = 1
-    exchanges: int = 8
+    exchanges: int = 6
     lenient: float = 0.7
     noise: tuple[float, ...] = (0.3,)
     smoothness: str | float = "auto"

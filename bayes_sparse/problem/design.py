@@ -12,6 +12,7 @@ one block is standardised once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +71,12 @@ class Design:
         far = np.abs(self._shift) / self._scale if scale is not None else np.where(self._shift != 0, np.inf, 0.0)
         self._in_products, self._in_squares = self._split(far > _FAR_PRODUCTS), self._split(far > _FAR_SQUARES)
         self._squares: FloatArray | None = None
+
+    @cached_property
+    def _squared(self) -> FloatArray | None:
+        """The square of each element, where all of them are one block: a search asks for it again and again."""
+        one_block = self._X.size * 8 <= _BLOCK_BYTES and self._as_it_is(self._in_squares)
+        return self._X**2 if one_block else None
 
     @property
     def q(self) -> int:
@@ -147,7 +154,8 @@ class Design:
             np.multiply(right[rows], weights[rows, None], out=beside[:, :k])
             beside[:, k], beside[:, k + 1] = v[rows], weights[rows]
             both[columns] += block.T @ beside
-            square[columns] += weights[rows] @ (block * block)
+            squared = block * block if self._squared is None else self._squared
+            square[columns] += weights[rows] @ squared
         first, total = both[:, k + 1].copy(), float(weights.sum())
         self._centre(both, self._in_squares, np.array([*(weights @ right), v.sum(), total]))
         extra = self.extra * weights[:, None]

@@ -155,12 +155,18 @@ class LaplaceApproximation(PointwiseApproximation):
 
 
 def _carried_over(near: State, index: IntArray) -> tuple[FloatArray, bool]:
-    """Weights of a nearby state for the columns ``index``, zero for new ones; and whether none of its own is lost."""
+    """Weights of a nearby state for the columns ``index``, zero for new ones; and whether none of its own is lost.
+
+    What the lost ones explained is left to the others, as far as the Gaussian there says they can.
+    """
     if index is near.index:
         return near.mean, True
-    w = np.zeros(len(index))
-    where = {column: position for position, column in enumerate(near.index.tolist())}
-    for position, column in enumerate(index.tolist()):
-        if column in where:
-            w[position] = near.mean[where.pop(column)]
-    return w, not where
+    mean, place = near.mean, {column: position for position, column in enumerate(near.index.tolist())}
+    at = np.array([place.pop(column, -1) for column in index.tolist()], dtype=np.intp)
+    lost = np.fromiter(place.values(), dtype=np.intp, count=len(place))
+    if len(lost) and isinstance(near.posterior, Primal):
+        Sigma = near.posterior.covariance[:, lost]
+        mean = mean - Sigma @ np.linalg.solve(Sigma[lost], mean[lost])
+    w, stays = np.zeros(len(at)), at >= 0
+    w[stays] = mean[at[stays]]
+    return w, not place

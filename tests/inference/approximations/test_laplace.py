@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from bayes_sparse.inference.approximations import Exact, LaplaceApproximation, approximate
+from bayes_sparse.inference.evidence import ascent
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
 from bayes_sparse.problem.design import Design
@@ -285,3 +286,44 @@ def test_a_flat_prior_is_the_limit_of_wide_ones_with_any_number_of_columns(kind)
     )
     assert_allclose(flat.log_evidence, wide.log_evidence - 0.5 * np.log(eps / (2 * np.pi)), rtol=1e-6)
     assert_allclose(flat.mean, wide.mean, rtol=1e-5, atol=1e-7)
+
+
+def test_a_mode_without_some_columns_is_searched_where_they_leave_the_others():
+    """With a normal likelihood the Gaussian is the posterior itself: the search begins at its end."""
+    problem = make(normal(), M=4, seed=3)
+    seen = []
+
+    def pointwise(eta, theta):
+        seen.append(eta)
+        z = (problem.y - eta) * np.exp(-theta[0])
+        scale = np.exp(-2 * theta[0])
+        return -0.5 * z**2, (problem.y - eta) * scale, np.full_like(eta, -scale), np.zeros_like(eta)
+
+    laplace = LaplaceApproximation(replace(problem, normal=False, pointwise=pointwise), Objective())
+    alpha = np.array([0.3, 2.0, 0.1, 1.0, BIAS_PRECISION])
+    whole = laplace.at(np.arange(5), alpha, problem.theta)
+    seen.clear()
+    rest = laplace.at(np.array([4, 0, 2]), alpha[[4, 0, 2]], problem.theta, whole)
+    assert len(seen) == 1
+    assert_allclose(rest.mean, laplace.at(np.array([4, 0, 2]), alpha[[4, 0, 2]], problem.theta).mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [2, 7, 8, 10])
+def test_a_climb_learns_what_the_curvature_leaves_out(seed, monkeypatch):
+    """With few rows of two classes the mode moves the curvature as much as the precisions do."""
+    problem = make(bernoulli(), n=25, seed=seed)
+
+    def climbed():
+        laplace, slopes = LaplaceApproximation(problem, Objective()), []
+        monkeypatch.setattr(LaplaceApproximation, "slope", lambda *given: slopes.append(0) or slope(*given))
+        start = laplace.at(np.arange(5), np.append(np.ones(4), BIAS_PRECISION), problem.theta)
+        top, there = ascent.Ascent(laplace, problem.theta_bounds, 1e-9)(start, 100)
+        assert there
+        return top.objective, len(slopes)
+
+    slope = LaplaceApproximation.slope
+    objective, steps = climbed()
+    monkeypatch.setattr(ascent, "_OTHERWISE", np.inf)
+    plain, more = climbed()
+    assert_allclose(objective, plain, atol=1e-7)
+    assert steps <= 0.75 * more
