@@ -13,6 +13,7 @@ from bayes_sparse.common.types import FloatArray, IntArray, Report
 from bayes_sparse.inference.evidence.groups import put_useless, term_worth
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.classes import AnyProblem, ClassProblem
+from bayes_sparse.problem.gaussian import Primal
 from bayes_sparse.problem.groups import sums
 from bayes_sparse.problem.problem import Problem
 from bayes_sparse.problem.several_predictors import SeveralProblem
@@ -253,6 +254,8 @@ _FEW = 100  # columns: with fewer the rounds cost nothing, and where a jump land
 _PLAIN = 10  # rounds before the first jump: the first ones are long enough by themselves
 _JUMPS = 3  # lengths tried of a jump
 _FARTHEST = 10.0  # of a jump, in log units
+_TOP = 1e-8  # nats promised by the next step: where a fixed point is left for the top nearby
+_LAST = 20  # steps to it
 _CLOSE = 1e-2  # of the tolerance: what two rounds and a jump may still gain at the end
 
 
@@ -296,6 +299,9 @@ def iterate(
             before, state = state, new
             if converged:
                 break
+        if converged and approximation.objective.proper:
+            state = _to_the_top(problem, approximation, state)
+            history.append(state.objective)
         return Outcome(state, history, converged, iteration)
 
     outcome = repeated(start)
@@ -311,6 +317,14 @@ def iterate(
     again = repeated(kept)
     converged, iterations = outcome.converged and again.converged, outcome.iterations + again.iterations
     return Outcome(again.state, outcome.history, converged, iterations)
+
+
+def _to_the_top(problem: AnyProblem, approximation: Approximation, state: State) -> State:
+    """The last nats: a fixed point is one with the likelihood's curvature held, which moves as the mode does."""
+    if problem.normal or len(state.index) > _FEW or not isinstance(state.posterior, Primal):
+        return state
+    top, _ = Ascent(approximation, problem.theta_bounds, _TOP, prune=False)(state, _LAST)
+    return top
 
 
 def noise_scale(
