@@ -103,7 +103,8 @@ class Sequential:
         if found is None:
             found = from_some_columns(self, problem, approximation, report)
         if found is not None:
-            outcome = self.search(problem, approximation, found.state, report)
+            # Nearly all is found: to climb to the top takes less time than one more look at every column.
+            outcome = self.search(problem, approximation, found.state, report, close=True)
             return replace(outcome, iterations=found.iterations + outcome.iterations)
         columns = np.flatnonzero(~problem.free)
         state = approximation.at(columns, np.ones(len(columns)), problem.theta)
@@ -160,13 +161,21 @@ class Sequential:
         return Ascent(approximation, problem.theta_bounds, _FINAL)
 
     def search(
-        self, problem: AnyProblem, approximation: Approximation, state: State, report: Report, *, near: bool = False
+        self,
+        problem: AnyProblem,
+        approximation: Approximation,
+        state: State,
+        report: Report,
+        *,
+        near: bool = False,
+        close: bool = False,
     ) -> Outcome:
         """Add, climb, delete and exchange until nothing gains, then climb to the top.
 
-        A state that is ``near`` to one is climbed before anything is added.
+        A state that is ``near`` to one is climbed before anything is added; one so ``close`` that little will be is
+        climbed to the top before every look at the columns.
         """
-        reached = self._reached(problem, approximation, state, report, near=near)
+        reached = self._reached(problem, approximation, state, report, near=near, close=close)
         if not reached.converged:
             return reached
         ascent = self._ascent(problem, approximation)
@@ -177,16 +186,24 @@ class Sequential:
         return replace(reached, state=kept, history=[*reached.history, state.objective])
 
     def _reached(
-        self, problem: AnyProblem, approximation: Approximation, state: State, report: Report, *, near: bool = False
+        self,
+        problem: AnyProblem,
+        approximation: Approximation,
+        state: State,
+        report: Report,
+        *,
+        near: bool = False,
+        close: bool = False,
     ) -> Outcome:
         """The same without the last climb."""
         ascent, history = self._ascent(problem, approximation), [state.objective]
-        state, settled = ascent(state, _STEPS, tolerance=_FINE) if near else ascent(state, self.steps)
+        tolerance = _FINAL if close else _FINE
+        state, settled = ascent(state, _STEPS, tolerance=tolerance) if near or close else ascent(state, self.steps)
         for iteration in range(1, self.max_iterations + 1):
             scores = approximation.scores(state)
             grown = self._add(approximation, problem, state, scores)
             if grown is None and not settled:
-                state, _ = ascent(state, _STEPS, tolerance=_FINE)
+                state, _ = ascent(state, _STEPS, tolerance=tolerance)
                 settled = True
                 continue
             if grown is None and self.exchanges:
@@ -195,7 +212,7 @@ class Sequential:
                     grown = self._exchange_groups(problem, problem.grouping, ascent, state)
             if grown is None:
                 return Outcome(state, history, True, iteration)
-            state, settled = ascent(grown, self.steps, tolerance=_COARSE)[0], False
+            state, settled = ascent(grown, _STEPS) if close else (ascent(grown, self.steps, tolerance=_COARSE)[0], False)
             history.append(state.objective)
             report(iteration, state.objective, len(state.index))
         return Outcome(state, history, False, self.max_iterations)

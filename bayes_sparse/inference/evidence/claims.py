@@ -39,9 +39,12 @@ def claims(
         Whether exchanges are wanted.
     """
     M, groups = problem.design.M, problem.grouping
+    columns = offered(problem)
+    glued = problem.predictors > 1 and state.terms is None  # machines of one class each: no likelihood of them all
+    # First of all, for the last look of the search at the columns may have been there.
+    found = _rivals(problem, among, selected, least_score(columns)) if rivals and not glued else []
     score = np.full(problem.design.width, np.nan)
     degrees, all_columns = np.ones(problem.design.width), None
-    glued = problem.predictors > 1 and state.terms is None  # machines of one class each: no likelihood of them all
     if isinstance(state.posterior, Primal) and not glued:
         all_columns = fitted.scores(state)
         score = score_of(all_columns.Q, all_columns.S)
@@ -49,7 +52,6 @@ def claims(
     score[state.index] = score_of(q, s)
     if groups is not None:
         _put_groups(score, degrees, groups, fitted, state, all_columns)
-    columns = offered(problem)
     # Where the data are more scattered than the likelihood allows, all columns score higher, real or not.
     left, judged = _left(fitted, state), score / max(dispersion(problem, state), 1.0)
     if np.isfinite(left):
@@ -58,7 +60,6 @@ def claims(
         judged[terms] = with_weaker_as_noise(score[terms], left, degrees[terms])
     chance = chance_of(judged, columns, left, degrees)
     chance = chance if groups is None else chance[groups.first]
-    found = _rivals(problem, among, selected, least_score(columns)) if rivals and not glued else []
     return Claims(score[:M], chance[:M], found)
 
 
