@@ -9,10 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray
+from bayes_sparse.inputs.compiled import Compiled
 from bayes_sparse.inputs.likelihoods import Likelihood, compiled
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
 
 __all__ = ["LikelihoodAtData", "LikelihoodOfRows"]
+
+
+_ROWS = 2**14  # of a block of rows: what is computed on the way stays in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +28,10 @@ class LikelihoodAtData:
 
     def __call__(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
         """Value and three derivatives at predictors and logs of the nuisance parameters."""
-        return tuple(compiled(self.likelihood)(eta, self.y, *theta))
+        terms = compiled(self.likelihood)
+        if eta.ndim == 1 and len(eta) >= 2 * _ROWS:
+            return _in_blocks(terms, eta, self.y, theta)
+        return tuple(terms(eta, self.y, *theta))
 
     @property
     def broadcasts(self) -> bool:
@@ -53,3 +60,21 @@ class LikelihoodOfRows:
     def __call__(self, y: FloatArray, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
         """Value and three derivatives at predictors and logs of the nuisance parameters."""
         return tuple(compiled(self.likelihood)(eta, y, *theta))
+
+
+def _in_blocks(terms: Compiled, eta: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
+    """The terms of very many rows, block by block; derivatives that are one array stay one."""
+    out: list[FloatArray] = []
+    for start in range(0, len(eta), _ROWS):
+        rows = slice(start, start + _ROWS)
+        found = terms(eta[rows], y[rows], *theta)
+        first = [next(at for at, other in enumerate(found) if other is term) for term in found]
+        if not out:
+            shared = first
+            own = {at: np.empty(len(eta)) for at in first}
+            out = [own[at] for at in first]
+        if first != shared:
+            return tuple(terms(eta, y, *theta))
+        for whole, term in zip(out, found, strict=True):
+            whole[rows] = term
+    return tuple(out)

@@ -212,7 +212,10 @@ class Sequential:
                     grown = self._exchange_groups(problem, problem.grouping, ascent, state)
             if grown is None:
                 return Outcome(state, history, True, iteration)
-            state, settled = ascent(grown, _STEPS) if close else (ascent(grown, self.steps, tolerance=_COARSE)[0], False)
+            if close:
+                state, settled = ascent(grown, _STEPS)
+            else:
+                state, settled = ascent(grown, self.steps, tolerance=_COARSE)[0], False
             history.append(state.objective)
             report(iteration, state.objective, len(state.index))
         return Outcome(state, history, False, self.max_iterations)

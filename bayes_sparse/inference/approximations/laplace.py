@@ -130,18 +130,19 @@ class LaplaceApproximation(PointwiseApproximation):
         Also gives the last factorisation, if it is one at the mode itself.
         """
         w, eta, terms = start
+        del start  # as many numbers as rows several times over, of which nobody else may have need
         height = finite_sum(terms[0]) - 0.5 * float(alpha @ w**2)
         for _ in range(_MAX_NEWTON):
+            factor = active.steps(alpha, terms)  # first: the gradient may come with it
             gradient = active.pulled_back(terms[1]) - alpha * w
-            factor = active.steps(alpha, terms)
             step = factor.solve(gradient)
             decrement = float(gradient @ step)
             if decrement <= max(_DECREMENT, _ROUNDING * abs(height)):
                 return w, eta, terms, factor
             along, scale = active.predictor(step), 1.0
             for _ in range(_MAX_HALVINGS):
-                new = w + scale * step
-                new_terms = self.problem.derivatives(eta + scale * along, theta)
+                new, moved = w + scale * step, eta + (along if scale == 1.0 else scale * along)
+                new_terms = self.problem.derivatives(moved, theta)
                 new_height = finite_sum(new_terms[0]) - 0.5 * float(alpha @ new**2)
                 if new_height > height or (new_height == height and scale > CREEP):
                     break
@@ -150,7 +151,8 @@ class LaplaceApproximation(PointwiseApproximation):
                     return w, eta, terms, factor
             else:
                 return w, eta, terms, factor  # no ascent left above rounding error
-            w, eta, terms, height = new, eta + scale * along, new_terms, new_height
+            w, eta, terms, height = new, moved, new_terms, new_height
+            del along, moved, new_terms
         return w, eta, terms, None
 
 

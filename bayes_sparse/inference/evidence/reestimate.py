@@ -24,7 +24,7 @@ from bayes_sparse.inference.evidence.state import Approximation, Objective, Stat
 from bayes_sparse.problem.classes import AnyProblem, ClassProblem
 from bayes_sparse.problem.gaussian import Primal
 
-__all__ = ["reestimate"]
+__all__ = ["foreseen", "reestimate"]
 
 _TOLERANCE = 1e-7  # nats promised by the next step
 _STEPS = 200
@@ -52,7 +52,7 @@ def reestimate(problem: AnyProblem, approximation: Approximation, selected: Stat
     held = np.stack([selected.theta, selected.theta], axis=1)
     start = free.at(selected.index, selected.alpha, selected.theta, selected)
     if not problem.normal and selected.groups is None:
-        near = free.at(selected.index, _foreseen(selected, free.objective), selected.theta, start)
+        near = free.at(selected.index, foreseen(selected, free.objective), selected.theta, start)
         start = max(start, near, key=lambda state: state.objective)
     state, _ = Ascent(free, held, _TOLERANCE, prune=False)(start, _STEPS)
     if state.eta is not None and problem.separates(state.eta):
@@ -67,7 +67,7 @@ def _free_to_go(problem: AnyProblem, state: State) -> bool:
     return int(problem.free.sum()) <= problem.design.n and dispersion(problem, state) <= _SCATTERED
 
 
-def _foreseen(state: State, objective: Objective) -> FloatArray:
+def foreseen(state: State, objective: Objective) -> FloatArray:
     """Precisions of greatest objective on the quadratic that the likelihood is at the mode: no look at the data."""
     assert isinstance(state.posterior, Primal)
     P, alpha = state.posterior.lower @ state.posterior.lower.T, state.alpha
