@@ -377,11 +377,11 @@ def _largest(values: Any) -> FloatArray:
     step = max(64, _BLOCK // max(width, 1) // _TOGETHER * _TOGETHER)
     for start in range(0, len(values), step):
         block = values[start : start + step]
-        if block.flags.c_contiguous and len(block) == step:  # several rows as one, since numpy takes its time for each
+        if width and block.flags.c_contiguous and len(block) == step:  # rows together: numpy takes its time for each
             block = block.reshape(-1, _TOGETHER * width)
         for extreme in (block.max(axis=0), block.min(axis=0)):
-            largest = np.abs(extreme.astype(float)).reshape(-1, width).max(axis=0)
-            np.maximum(out, largest, out=out)
+            for part in np.split(np.abs(extreme.astype(float)), max(1, len(extreme) // max(width, 1))):
+                np.maximum(out, part, out=out)
     return out
 
 

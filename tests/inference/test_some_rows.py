@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
 from bayes_sparse.inference.evidence import some_rows
+from bayes_sparse.problem.design import Design
 
 
 @pytest.mark.parametrize("likelihood", ["poisson", "bernoulli"])
@@ -28,3 +29,17 @@ def test_it_ends_where_a_search_of_all_rows_does(likelihood, monkeypatch):
     # A climb ends when the next step promises less than 1e-6 nats.
     assert_allclose(part["log_evidence"], whole["log_evidence"], atol=1e-5)
     assert_allclose(part["mean"], whole["mean"], atol=1e-5)
+
+
+def test_all_rows_are_looked_at_for_other_columns_as_seldom_as_can_be(monkeypatch):
+    """Once to find duplicates, once in the search, and once more where the terms are estimated anew."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 6))
+    y = rng.poisson(np.exp(0.5 * X[:, 0]))
+    looks, plain = [], Design.scan
+    monkeypatch.setattr(Design, "scan", lambda self, *args: (looks.append(self.n), plain(self, *args))[1])
+    monkeypatch.setattr(some_rows, "_MANY", 1000)
+    monkeypatch.setattr(some_rows, "_EACH", 30)
+    tree = bs.fit("ard_gaussian", (X, y), likelihood="poisson", draws=0)
+    assert tree["evidence"]["kept"].values.tolist() == [True] + 5 * [False]
+    assert looks.count(4000) == 3

@@ -15,6 +15,7 @@ from scipy.special import expit, gammaln
 
 import bayes_sparse as bs
 from bayes_sparse import likelihoods
+from bayes_sparse.inputs import at_data
 from bayes_sparse.inputs.at_data import LikelihoodAtData
 from bayes_sparse.inputs.likelihoods import (
     bernoulli,
@@ -322,6 +323,19 @@ def test_the_value_alone_is_that_of_the_whole(name):
     expected = np.stack([pointwise(*draw)[0] for draw in zip(eta, theta, strict=True)])
     assert_allclose(pointwise.many(eta, theta), expected, rtol=1e-12, atol=1e-14)
     assert_allclose(pointwise.many(eta, theta[:1])[0], expected[0], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["poisson", "student_t", "bernoulli", "negative_binomial"])
+def test_very_many_rows_are_judged_block_by_block(name, monkeypatch):
+    """What is one array, as the last two derivatives of a Poisson are, stays one."""
+    likelihood, rng = likelihoods.resolve(name), np.random.default_rng(0)
+    pointwise = LikelihoodAtData(likelihood, rng.integers(0, 2, size=50).astype(float))
+    eta, theta = rng.standard_normal(50), rng.standard_normal(len(likelihood.nuisance))
+    whole = pointwise(eta, theta)
+    monkeypatch.setattr(at_data, "_ROWS", 16)
+    blocks = pointwise(eta, theta)
+    assert_allclose(blocks, whole, rtol=1e-14)
+    assert (blocks[3] is blocks[2]) == (whole[3] is whole[2])
 
 
 def test_an_outlier_beyond_what_can_be_squared_has_a_density():

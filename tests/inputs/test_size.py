@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import bayes_sparse as bs
+from bayes_sparse.inputs.table import _largest
 from tests.support import assert_one_sentence, refused
 
 RNG = np.random.default_rng(0)
@@ -65,3 +66,16 @@ def test_distances_of_rows_many_widths_apart_keep_their_digits(squared):
     apart = np.abs(seconds - seconds.T)
     assert_allclose(kernels, np.exp(-(apart**2 if squared else apart) / 8.0), rtol=1e-6, atol=1e-300)
     assert_allclose(kernels.diagonal(), 1.0)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(70_000, 1), (9_000, 37), (30, 4), (64, 0)])
+def test_the_largest_number_of_each_column(shape, order):
+    values = np.asarray(np.random.default_rng(0).standard_normal(shape), order=order)
+    assert_array_equal(_largest(values), np.abs(values).max(axis=0))
+    whole = np.rint(100 * values).astype(np.int8)
+    assert_array_equal(_largest(whole), np.abs(whole.astype(float)).max(axis=0))
+    if values.size:
+        values[-1, -1] = np.nan
+        assert np.isnan(_largest(values)[-1])
+        assert not np.isnan(_largest(values)[:-1]).any()
