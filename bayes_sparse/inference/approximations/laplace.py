@@ -139,9 +139,9 @@ class LaplaceApproximation(PointwiseApproximation):
             decrement = float(gradient @ step)
             if decrement <= max(_DECREMENT, _ROUNDING * abs(height)):
                 return w, eta, terms, factor
-            along, scale = active.predictor(step), 1.0
+            scale = 1.0
             for _ in range(_MAX_HALVINGS):
-                new, moved = w + scale * step, eta + (along if scale == 1.0 else scale * along)
+                new, moved = w + scale * step, eta + active.predictor(scale * step)
                 new_terms = self.problem.derivatives(moved, theta)
                 new_height = finite_sum(new_terms[0]) - 0.5 * float(alpha @ new**2)
                 if new_height > height or (new_height == height and scale > CREEP):
@@ -152,7 +152,7 @@ class LaplaceApproximation(PointwiseApproximation):
             else:
                 return w, eta, terms, factor  # no ascent left above rounding error
             w, eta, terms, height = new, moved, new_terms, new_height
-            del along, moved, new_terms
+            del moved, new_terms
         return w, eta, terms, None
 
 
