@@ -43,7 +43,8 @@ def expand(table: Table, basis: Basis, weights: FloatArray | None, keep: list[st
     if basis.kernel:
         return _kernels(table, basis, weights)
     Phi: Any = basis.matrix(X, None)
-    names = basis.names(table.columns, list(table.rows)) or [f"f{j}" for j in range(Phi.shape[1])]
+    labels: Any = table.rows  # of very many rows a list takes as long as a look at all of them
+    names = basis.names(table.columns, labels) or [f"f{j}" for j in range(Phi.shape[1])]
     if Phi is not X:
         check_size(Phi, names, "basis function", squared=basis.standardise)
     mean, sd = (column_moments if isinstance(Phi, np.ndarray) else sparse_moments)(Phi, weights)

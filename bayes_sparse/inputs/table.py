@@ -380,8 +380,8 @@ def _largest(values: Any) -> FloatArray:
         if width and block.flags.c_contiguous and len(block) == step:  # rows together: numpy takes its time for each
             block = block.reshape(-1, _TOGETHER * width)
         for extreme in (block.max(axis=0), block.min(axis=0)):
-            for part in np.split(np.abs(extreme.astype(float)), max(1, len(extreme) // max(width, 1))):
-                np.maximum(out, part, out=out)
+            rows = np.abs(extreme.astype(float)).reshape(len(extreme) // width if width else 1, width)
+            np.maximum(out, rows.max(axis=0), out=out)
     return out
 
 
