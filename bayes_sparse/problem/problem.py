@@ -175,6 +175,9 @@ class LinearActive:
         self._curved: tuple[_Same, FloatArray, FloatArray | None] | None = None
         self._scanned: tuple[_Same, tuple[FloatArray, FloatArray, FloatArray]] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_curved": None, "_scanned": None}  # a weak reference cannot be pickled
+
     def predictor(self, w: FloatArray) -> FloatArray:
         """``Phi w``."""
         if self._places is None:

@@ -1,5 +1,7 @@
 """Active columns of a tall design are taken out of it once, and give the products of those of any other."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -65,3 +67,5 @@ def test_nothing_is_kept_alive_that_something_was_computed_of(design):
         assert_allclose(active.pulled_back(terms[1])[0], terms[1].sum(), atol=1e-9)
         del terms
     assert active._curved[0].slopes() is None
+    w = np.array([1.0, 2.0])
+    assert_allclose(pickle.loads(pickle.dumps(active)).predictor(w), active.predictor(w))
