@@ -27,9 +27,9 @@ from bayes_sparse.inference.evidence.groups import alone, put_gains, term_worth
 from bayes_sparse.inference.evidence.some_columns import from_some_columns
 from bayes_sparse.inference.evidence.some_rows import from_some_rows
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, Scores, State
+from bayes_sparse.problem.active import columns_counted
 from bayes_sparse.problem.classes import AnyProblem, Link
 from bayes_sparse.problem.groups import Groups
-from bayes_sparse.problem.problem import columns_counted
 
 __all__ = ["Sequential"]
 

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp
 
 from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.problem.active import Product, Terms
 from bayes_sparse.problem.gaussian import Primal, Woodbury, weighted_gram
 from bayes_sparse.problem.groups import Groups
-from bayes_sparse.problem.problem import Pointwise, Problem, Product, Terms
+from bayes_sparse.problem.problem import Pointwise, Problem
 from bayes_sparse.problem.several_predictors import SeveralProblem
 from bayes_sparse.problem.sparse_design import AnyDesign
 

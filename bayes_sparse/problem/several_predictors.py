@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
+from bayes_sparse.problem.active import Product, Terms, columns_counted
 from bayes_sparse.problem.gaussian import Dual, Primal, weighted_gram
 from bayes_sparse.problem.groups import Groups
-from bayes_sparse.problem.problem import Fewer, Pointwise, Product, Terms, columns_counted, each_draw
+from bayes_sparse.problem.problem import Fewer, Pointwise, each_draw
 from bayes_sparse.problem.sparse_design import AnyDesign
 
 __all__ = ["SeveralActive", "SeveralProblem"]

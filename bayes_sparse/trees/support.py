@@ -21,9 +21,9 @@ from bayes_sparse.common.types import FloatArray, IntArray, Variables
 from bayes_sparse.inference.l1.claims import claims
 from bayes_sparse.inference.l1.fixed_points import PathOutcome
 from bayes_sparse.inference.l1.path import Point, Record
+from bayes_sparse.problem.active import LinearActive
 from bayes_sparse.problem.gaussian import cholesky
 from bayes_sparse.problem.labelled import LabelledProblem
-from bayes_sparse.problem.problem import LinearActive
 from bayes_sparse.trees.description import Drawn
 from bayes_sparse.trees.naming import claimed, fixed_names, named_draws, put_fixed, spread
 

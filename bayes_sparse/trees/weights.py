@@ -17,9 +17,10 @@ from bayes_sparse.inference.evidence.claims import claims
 from bayes_sparse.inference.evidence.factors import Factors
 from bayes_sparse.inference.evidence.nearby import Nearby, nearby
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
+from bayes_sparse.problem.active import Active
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.labelled import LabelledProblem
-from bayes_sparse.problem.problem import Active, Problem
+from bayes_sparse.problem.problem import Problem
 from bayes_sparse.trees.description import Drawn
 from bayes_sparse.trees.naming import (
     claimed,

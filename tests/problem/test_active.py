@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayes_sparse.problem import problem as module
+from bayes_sparse.problem.active import LinearActive
 from bayes_sparse.problem.design import Design
-from bayes_sparse.problem.problem import LinearActive
 
 N, M = 3000, 9
 # One after another: begun, grown, grown again, one left out, exchanged, back, in another order, few, many.

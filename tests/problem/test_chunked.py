@@ -6,9 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from bayes_sparse.problem.active import LinearActive
 from bayes_sparse.problem.chunked import Chunk, ChunkedDesign, ChunkedProblem, Narrow, RowSource, Standard, condensed
 from bayes_sparse.problem.design import Design
-from bayes_sparse.problem.problem import LinearActive, Problem
+from bayes_sparse.problem.problem import Problem
 
 rng = np.random.default_rng(0)
 N, M = 60, 5

@@ -20,9 +20,10 @@ from bayes_sparse.inference.evidence.state import (
     log_prior,
     precision_curvature,
 )
+from bayes_sparse.problem.active import Active, LinearActive, Terms
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual, Primal
-from bayes_sparse.problem.problem import Active, LinearActive, Problem, Terms
+from bayes_sparse.problem.problem import Problem
 
 __all__ = ["PointwiseApproximation", "finite_sum"]
 

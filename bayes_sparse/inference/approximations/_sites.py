@@ -21,9 +21,10 @@ from bayes_sparse.inference.approximations._nodes import Nodes
 from bayes_sparse.inference.approximations._pointwise import PointwiseApproximation
 from bayes_sparse.inference.approximations.laplace import LaplaceApproximation
 from bayes_sparse.inference.evidence.state import Objective, Posterior, State, precision_slope
+from bayes_sparse.problem.active import Active
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual
-from bayes_sparse.problem.problem import Active, Problem
+from bayes_sparse.problem.problem import Problem
 
 __all__ = ["Marginals", "Matched", "SiteApproximation"]
 

@@ -24,9 +24,10 @@ from bayes_sparse.inference.evidence.state import (
     precision_curvature,
     precision_slope,
 )
+from bayes_sparse.problem.active import columns_counted
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual, Primal
-from bayes_sparse.problem.problem import Problem, columns_counted
+from bayes_sparse.problem.problem import Problem
 
 __all__ = ["Exact"]
 

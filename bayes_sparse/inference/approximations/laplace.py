@@ -16,8 +16,8 @@ from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.approximations._pointwise import PointwiseApproximation, finite_sum
 from bayes_sparse.inference.evidence.state import Posterior, State, precision_slope
 from bayes_sparse.inference.newton import CREEP
+from bayes_sparse.problem.active import Active, Product, Terms
 from bayes_sparse.problem.gaussian import Dual, Primal
-from bayes_sparse.problem.problem import Active, Product, Terms
 
 __all__ = ["LaplaceApproximation"]
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inference.evidence.state import State
+from bayes_sparse.problem.active import Active
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Primal
-from bayes_sparse.problem.problem import Active
 
 __all__ = ["draw_weights"]
 

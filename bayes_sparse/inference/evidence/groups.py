@@ -15,10 +15,10 @@ import numpy as np
 from bayes_sparse.common.types import BoolArray, FloatArray, IntArray
 from bayes_sparse.inference.evidence.exchanges import addition_gain, column_worth
 from bayes_sparse.inference.evidence.state import Approximation, Scores, State
+from bayes_sparse.problem.active import columns_counted
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.groups import Groups, positions_by_size
-from bayes_sparse.problem.problem import columns_counted
 
 __all__ = [
     "Directions",

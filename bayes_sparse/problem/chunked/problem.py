@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_sparse.common.types import FloatArray, IntArray
+from bayes_sparse.problem.active import Product
 from bayes_sparse.problem.chunked.passes import Question
 from bayes_sparse.problem.chunked.row_vectors import Node, RowVector, Term
 from bayes_sparse.problem.chunked.source import RowSource, bend_of
 from bayes_sparse.problem.gaussian import Dual, Primal
-from bayes_sparse.problem.problem import Problem, Product
+from bayes_sparse.problem.problem import Problem
 
 __all__ = ["ChunkedActive", "ChunkedDesign", "ChunkedProblem"]
 
