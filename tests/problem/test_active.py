@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayes_sparse.problem import problem as module
+from bayes_sparse.problem import active as module
 from bayes_sparse.problem.active import LinearActive
 from bayes_sparse.problem.design import Design
 

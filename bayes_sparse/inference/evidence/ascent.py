@@ -321,7 +321,8 @@ def iterate(
 
 def _to_the_top(problem: AnyProblem, approximation: Approximation, state: State) -> State:
     """The last nats: a fixed point is one with the likelihood's curvature held, which moves as the mode does."""
-    if problem.normal or len(state.index) > _FEW or not isinstance(state.posterior, Primal):
+    held = isinstance(problem, Problem) and not problem.normal  # of several classes the paper's equation is kept to
+    if not held or len(state.index) > _FEW or not isinstance(state.posterior, Primal):
         return state
     top, _ = Ascent(approximation, problem.theta_bounds, _TOP, prune=False)(state, _LAST)
     return top
