@@ -25,7 +25,7 @@ from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.problem import Problem
 
-__all__ = ["PointwiseApproximation", "finite_sum"]
+__all__ = ["PointwiseApproximation", "finite_sum", "newton_step"]
 
 _THETA_STEP = 1e-3  # for the nuisance parameters' differences
 _FEW = 4  # columns that are at most one in so many
@@ -148,9 +148,17 @@ class PointwiseApproximation:
 
         ``slope`` is the gradient in the log precisions of all active columns.
         """
-        theta, problem, o = state.theta, self.problem, self.objective
+        theta = state.theta
         if not theta.size:
             return np.empty(0)
+        parts = self._explicit(state, by_terms, slope)
+        return np.array([_derivative(parts, theta, step) for step in _THETA_STEP * np.eye(theta.size)])
+
+    def _explicit(
+        self, state: State, by_terms: Callable[[FloatArray], float], slope: FloatArray
+    ) -> Callable[[FloatArray], float]:
+        """What theta changes of the objective with the posterior held."""
+        problem, o = self.problem, self.objective
         fixed = ~state.free & (state.alpha > 0)
         by_prior = slope[fixed] - o.a + o.b * state.alpha[fixed]
         if o.smoothness:  # a fixed prior that gives way frees the other columns
@@ -162,7 +170,7 @@ class PointwiseApproximation:
             precision = problem.precisions(state.index, state.alpha, theta)[fixed]
             return by_terms(theta) + float(by_prior @ np.log(precision)) + o.prior(theta)
 
-        return np.array([_derivative(parts, theta, step) for step in _THETA_STEP * np.eye(theta.size)])
+        return parts
 
     def _theta_difference(self, state: State) -> tuple[FloatArray, FloatArray]:
         """First and second differences of the objective along each nuisance parameter."""
@@ -207,3 +215,10 @@ def _derivative(f: Callable[[FloatArray], float], x: FloatArray, step: FloatArra
     """Along a step, by four values: exact but for the fourth power of the step and rounding errors over it."""
     near, far = f(x + step) - f(x - step), f(x + 2 * step) - f(x - 2 * step)
     return (8 * near - far) / (12 * float(step.max()))
+
+
+def newton_step(f: Callable[[FloatArray], float], x: FloatArray, unit: FloatArray) -> float:
+    """Uphill along a unit vector, by differences."""
+    up, here, down = (f(x + step * unit) for step in (_THETA_STEP, 0.0, -_THETA_STEP))
+    first, second = (up - down) / (2 * _THETA_STEP), (up - 2 * here + down) / _THETA_STEP**2
+    return first / max(abs(second), 1e-8)

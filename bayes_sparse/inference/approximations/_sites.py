@@ -9,6 +9,7 @@ change with them to first order, so its gradient in a hyper-parameter is the exp
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -18,7 +19,7 @@ import numpy as np
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.approximations._mixing import Mixing
 from bayes_sparse.inference.approximations._nodes import Nodes
-from bayes_sparse.inference.approximations._pointwise import PointwiseApproximation
+from bayes_sparse.inference.approximations._pointwise import PointwiseApproximation, newton_step
 from bayes_sparse.inference.approximations.laplace import LaplaceApproximation
 from bayes_sparse.inference.evidence.state import Objective, Posterior, State, precision_slope
 from bayes_sparse.problem.active import Active
@@ -103,16 +104,28 @@ class SiteApproximation(PointwiseApproximation):
 
     def slope(self, state: State) -> FloatArray:
         """Gradient in (log alpha of free columns, theta): the explicit one alone."""
-        o = self.objective
-        slope = precision_slope(state, o.smoothness, o.a, o.b, o.floor, o.inverse)
+        slope = self._precision_slope(state)
         if not state.theta.size:
             return slope[state.free]
+        return np.append(slope[state.free], self._theta_slope(state, self._by_theta(state), slope))
+
+    def theta_step(self, state: State) -> FloatArray:
+        """Newton's step in each nuisance parameter alone with the posterior held, as EM takes it: by averages alone."""
+        parts = self._explicit(state, self._by_theta(state), self._precision_slope(state))
+        steps = [newton_step(parts, state.theta, unit) for unit in np.eye(state.theta.size)]
+        return np.clip(steps, -1.0, 1.0)
+
+    def _precision_slope(self, state: State) -> FloatArray:
+        o = self.objective
+        return precision_slope(state, o.smoothness, o.a, o.b, o.floor, o.inverse)
+
+    def _by_theta(self, state: State) -> Callable[[FloatArray], float]:
+        """What the likelihood adds to the log evidence at a theta with the posterior held."""
         assert state.terms is not None
         assert state.eta is not None
         variance = _variances(self._active(state.index), state.posterior)
         marginals = Marginals(state.eta, variance, state.terms[1], -state.terms[2])
-        by_theta = self._theta_slope(state, lambda at: self.averaged(marginals, state.theta, at), slope)
-        return np.append(slope[state.free], by_theta)
+        return lambda at: self.averaged(marginals, state.theta, at)
 
     def after(self, index: IntArray, alpha: FloatArray, theta: FloatArray, rounds: int) -> State:
         """Where so many plain rounds lead that begin with no effect of anything, converged or not."""

@@ -45,15 +45,15 @@ class negative_binomial:
         value = self._value(y, eta, log_dispersion)
         if not derivatives:
             return [value]
-        dispersion = np.exp(log_dispersion)
-        share, rest = expit(eta - log_dispersion), expit(log_dispersion - eta)
+        dispersion, above = np.exp(log_dispersion), eta - log_dispersion
+        share, rest = expit(above), expit(-above)
         bend = -(y + dispersion) * share * rest
         return [value, y * rest - dispersion * share, bend, bend * (rest - share)]
 
     def _value(self, y: FloatArray, eta: FloatArray, log_dispersion: Any) -> FloatArray:
-        dispersion = np.exp(log_dispersion)
-        ways = _log_ways(y, dispersion)
-        away = y * np.logaddexp(0, log_dispersion - eta) + dispersion * np.logaddexp(0, eta - log_dispersion)
+        dispersion, above = np.exp(log_dispersion), eta - log_dispersion
+        ways, bent = _log_ways(y, dispersion), np.log1p(np.exp(-np.abs(above)))  # of both logarithms, and taken once
+        away = y * (np.maximum(-above, 0.0) + bent) + dispersion * (np.maximum(above, 0.0) + bent)
         return np.asarray(ways - away)
 
     def start(self, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:

@@ -246,3 +246,18 @@ def test_a_logistic_likelihood_is_known_however_it_is_declared():
     assert_allclose(logistic(weighted).y, 3 * plain.y, atol=1e-8)
     assert logistic(make(poisson())) is None
     assert logistic(make(normal())) is None
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_steps_in_a_nuisance_parameter_match_no_sites_and_end_where_the_slope_does(name, monkeypatch):
+    problem = make(negative_binomial())
+    index, alpha, _ = everything(problem)
+    sites = approximate(problem, Objective(), name)
+    state = sites.at(index, alpha, problem.theta)
+    assert sites.theta_step(state)[0] * sites.slope(state)[-1] > 0
+    for _ in range(30):
+        with monkeypatch.context() as m:
+            m.setattr(sites, "at", None)
+            step = sites.theta_step(state)
+        state = sites.at(index, alpha, state.theta + step, state)
+    assert abs(sites.slope(state)[-1]) < 1e-4
