@@ -27,6 +27,7 @@ _MAX_NEWTON = 100
 _MAX_HALVINGS = 40
 _DECREMENT = 1e-11  # squared Newton decrement, in nats: the mode is found far beyond what the evidence needs
 _FAINT = 1e-8  # nats: a part of a step that promises less is not tried, since rounding errors may be larger
+_SLOW = 4  # steps, after which one that promises less than a nat is made with the true curvature if that can be had
 _ROUNDING = 4 * float(np.finfo(float).eps)  # of the log posterior: a step that gains less cannot be seen to climb
 
 
@@ -132,11 +133,16 @@ class LaplaceApproximation(PointwiseApproximation):
         w, eta, terms = start
         del start  # as many numbers as rows several times over, of which nobody else may have need
         height = finite_sum(terms[0]) - 0.5 * float(alpha @ w**2)
-        for _ in range(_MAX_NEWTON):
+        for number in range(_MAX_NEWTON):
             factor = active.steps(alpha, terms)  # first: the gradient may come with it
             gradient = active.pulled_back(terms[1]) - alpha * w
             step = factor.solve(gradient)
             decrement = float(gradient @ step)
+            if number >= _SLOW and decrement < 1.0:
+                true = active.posterior(alpha, terms, factor)
+                if true is not factor:  # cut off at zero a curvature is too large, and every step falls short
+                    step = true.solve(gradient)
+                    decrement = float(gradient @ step)
             if decrement <= max(_DECREMENT, _ROUNDING * abs(height)):
                 return w, eta, terms, factor
             scale = 1.0

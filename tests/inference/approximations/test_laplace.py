@@ -327,3 +327,20 @@ def test_a_climb_learns_what_the_curvature_leaves_out(seed, monkeypatch):
     plain, more = climbed()
     assert_allclose(objective, plain, atol=1e-7)
     assert steps <= 0.75 * more
+
+
+def test_a_mode_among_observations_that_curve_upwards_takes_few_steps():
+    """One of two observations curves upwards by most of what the other curves downwards."""
+    asked = []
+
+    def pointwise(eta, theta):
+        asked.append(eta)
+        hill = eta[0] - 0.05
+        value, first = np.array([-(hill**2) / 2, -0.9 * np.cos(eta[1])]), np.array([-hill, 0.9 * np.sin(eta[1])])
+        return value, first, np.array([-1.0, 0.9 * np.cos(eta[1])]), np.array([0.0, -0.9 * np.sin(eta[1])])
+
+    problem = Problem(Design(np.ones((2, 1))), np.zeros(2), np.ones(1, dtype=bool), np.empty(0), pointwise, np.zeros(2))
+    state = LaplaceApproximation(problem, Objective()).at(np.arange(1), np.array([1e-3]), np.empty(0))
+    w = float(state.mean[0])
+    assert_allclose(0.05 - w + 0.9 * np.sin(w) - 1e-3 * w, 0.0, atol=2e-6)
+    assert len(asked) < 20
