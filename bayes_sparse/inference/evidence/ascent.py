@@ -22,6 +22,7 @@ __all__ = ["Ascent", "delete_phantoms", "delete_useless", "iterate", "noise_scal
 
 _LONGEST = 4.0  # in log units: a precision changes by at most a factor of 55 a step
 _HALVINGS = 12
+_SLOW = 5  # steps of a climb: nuisance parameters are seen one at a time, and may turn to and fro for ever
 _NEAR = 1e-2  # nats promised: below it the objective is as good as quadratic
 _OTHERWISE = 0.2  # of a step's gain: so far from half its promise, the curvature is not what the step was made for
 _UNCLEAR = 1e-8  # share of a correction along the step: with less it would be of any size
@@ -63,7 +64,7 @@ class Ascent:
         refused: set[int] = set()
         there = False
         last: tuple[State, FloatArray] | None = None
-        for _ in range(max_steps):
+        for number in range(max_steps):
             if self.prune:
                 before, state = state, delete_useless(self.approximation, state, refused)
                 if state is not before:
@@ -86,7 +87,8 @@ class Ascent:
                 return state, True  # rounding error is all that is left
             near, gain = promise < _NEAR and not self.further, new.objective - state.objective
             there = near and _left(promise, gain) < tolerance
-            last = (state, uphill) if near and abs(2 * gain / promise - 1) > _OTHERWISE else None
+            misjudged = near and abs(2 * gain / promise - 1) > _OTHERWISE
+            last = (state, uphill) if misjudged or (number >= _SLOW and state.theta.size) else None
             state = new
         return state, there
 
