@@ -14,7 +14,7 @@ from scipy.special import log_ndtr
 
 from bayes_sparse.common.types import FloatArray
 
-__all__ = ["log_half_erfc", "log_ndtr_terms"]
+__all__ = ["log_density_above", "log_half_erfc", "log_ndtr_terms"]
 
 _FAR = 4.0  # beyond it the continued fraction has converged after so many levels
 _LEVELS = 40
@@ -25,6 +25,20 @@ def log_half_erfc(x: Any) -> Any:
     # Both branches are kept finite everywhere: a gradient multiplies the one not taken by zero.
     far, near = pt.maximum(x, 0.5), pt.minimum(x, 0.5)
     return pt.switch(pt.gt(x, 0.5), pt.log(pt.erfcx(far) / 2) - far**2, pt.log1p(-pt.erfc(-near) / 2))
+
+
+def log_density_above(value: Any, mu: Any, sigma: Any, bound: Any) -> Any:
+    """Graph of the log-density of a normal variable that is known to lie above a bound.
+
+    With a mean far below the bound the density and its normaliser have one large square in common, which is left out of
+    both: their difference would be rounding errors, to be taken for a likelihood.
+    """
+    x, beyond = (bound - mu) / (np.sqrt(2) * sigma), (value - bound) / (np.sqrt(2) * sigma)
+    far, near = pt.maximum(x, 0.5), pt.minimum(x, 0.5)  # as above
+    below = -(beyond**2) - 2 * beyond * far - pt.log(pt.erfcx(far) / 2)
+    inside = -(((value - mu) / sigma) ** 2) / 2 - pt.log1p(-pt.erfc(-near) / 2)
+    density = pt.switch(pt.gt(x, 0.5), below, inside) - pt.log(sigma) - np.log(2 * np.pi) / 2
+    return pt.switch(pt.lt(value, bound), -np.inf, density)
 
 
 def log_ndtr_terms(s: FloatArray) -> list[FloatArray]:

@@ -10,6 +10,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import NDArray
+from pymc.distributions.continuous import TruncatedNormalRV
 from pymc.distributions.custom import CustomDistRV
 from pymc.logprob.transforms import LogTransform
 from pymc.logprob.utils import CheckParameterValue
@@ -26,7 +27,7 @@ from pytensor.tensor.shape import SpecifyShape
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.inputs.compiled import Compiled, compile_pointwise
-from bayes_sparse.inputs.normal_cdf import log_half_erfc
+from bayes_sparse.inputs.normal_cdf import log_density_above, log_half_erfc
 from bayes_sparse.inputs.pm_model.graph import Var, is_number, number_of, reached, replaced, structure_of, value_of
 from bayes_sparse.inputs.pm_model.predictor import by_row, not_by_row
 from bayes_sparse.inputs.pm_model.variables import Nuisance, Values, parameters
@@ -138,6 +139,19 @@ def probit_density(distribution: Var, value: Var) -> Var | None:
         return None
     x = inner.inputs[0]
     return pt.switch(pt.eq(value, 1), log_half_erfc(x), log_half_erfc(-x))
+
+
+def _truncated_density(distribution: Var, value: Var) -> Var | None:
+    """Write the density of a normal variable with one bound stably; PyMC's is rounding errors far below it."""
+    if not isinstance(distribution.owner.op, TruncatedNormalRV):
+        return None
+    mu, sigma, lower, upper = parameters(distribution)
+    no_lower, no_upper = (is_number(bound) and np.isinf(value_of(bound)).all() for bound in (lower, upper))
+    if no_lower == no_upper:
+        return None
+    if no_upper:
+        return log_density_above(value, mu, sigma, lower)
+    return log_density_above(-value, -mu, sigma, -upper)
 
 
 def check_given(name: str, density: Var, rvs: set[Var]) -> None:
@@ -287,6 +301,8 @@ class GraphLikelihood:
         y = pt.vector("y", dtype="float64")
         value = pt.cast(y, self._distribution.observed.dtype)
         density = probit_density(variable, value)
+        if density is None:
+            density = _truncated_density(variable, value)
         if density is None:
             density = pm.logp(variable, value, warn_rvs=False)
         return density, eta, [y, *rest]

@@ -104,6 +104,38 @@ def test_densities_with_branches_are_right_wherever_a_search_goes(name):
                     np.testing.assert_allclose(term[row], float(exact), rtol=1e-5, atol=1e-7)
 
 
+def _beyond(eta, distance):
+    """Log-density of a standard normal at a distance from a bound that its mean lies below."""
+    below = distance - eta
+    return mpmath.log(mpmath.npdf(below)) - mpmath.log(mpmath.erfc(-eta / mpmath.sqrt(2)) / 2)
+
+
+TAILS = {
+    "above": (lambda eta: pm.Truncated("y", pm.Normal.dist(eta, 1.0), lower=0, observed=[0.2, 1.5]), _beyond),
+    "below": (
+        lambda eta: pm.Truncated("y", pm.Normal.dist(eta, 1.0), upper=0, observed=[-0.2, -1.5]),
+        lambda eta, y: _beyond(-eta, -y),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAILS)
+@pytest.mark.parametrize("far", [-7.0, -50.0, -1e7])
+def test_densities_of_tails_keep_their_digits(name, far):
+    """Where a square of 1e14 is in a density and in what normalises it."""
+    declare, truth = TAILS[name]
+    far = -far if name == "below" else far
+    with pm.Model() as model:
+        declare(np.eye(2) @ sparse_weights(p=2))
+    problem = read_model(model).problem
+    terms = problem.pointwise(np.full(2, far), problem.theta)
+    with mpmath.workdps(60):
+        for row, y in enumerate(problem.y):
+            exact = mpmath.mpf(truth(mpmath.mpf(far), mpmath.mpf(float(y))))
+            slope = mpmath.diff(lambda eta, y=float(y): truth(eta, mpmath.mpf(y)), mpmath.mpf(far))
+            np.testing.assert_allclose([terms[0][row], terms[1][row]], [float(exact), float(slope)], rtol=1e-9)
+
+
 @pytest.mark.parametrize("name", FAMILIES_FAR_OUT)
 @pytest.mark.parametrize("derivatives", [0, 1, 2])
 def test_fewer_derivatives_are_the_first_ones(name, derivatives):
