@@ -28,7 +28,7 @@ _MAX_HALVINGS = 40
 _DECREMENT = 1e-11  # squared Newton decrement, in nats: the mode is found far beyond what the evidence needs
 _FAINT = 1e-8  # nats: a part of a step that promises less is not tried, since rounding errors may be larger
 _SLOW = 4  # steps, after which one that promises less than a nat is made with the true curvature if that can be had
-_ROUNDING = 4 * float(np.finfo(float).eps)  # of the log posterior: a step that gains less cannot be seen to climb
+_ROUNDING = 4 * float(np.finfo(float).eps)  # of the log posterior, or of predictors: what changes less is not seen
 
 
 class LaplaceApproximation(PointwiseApproximation):
@@ -145,6 +145,8 @@ class LaplaceApproximation(PointwiseApproximation):
                     decrement = float(gradient @ step)
             if decrement <= max(_DECREMENT, _ROUNDING * abs(height)):
                 return w, eta, terms, factor
+            if number >= _SLOW and np.abs(active.predictor(step)).max() <= _ROUNDING * np.abs(eta).max():
+                return w, eta, terms, factor  # predictors move by their own rounding errors, which tiny noise magnifies
             scale = 1.0
             for _ in range(_MAX_HALVINGS):
                 new, moved = w + scale * step, eta + active.predictor(scale * step)

@@ -344,3 +344,20 @@ def test_a_mode_among_observations_that_curve_upwards_takes_few_steps():
     w = float(state.mean[0])
     assert_allclose(0.05 - w + 0.9 * np.sin(w) - 1e-3 * w, 0.0, atol=2e-6)
     assert len(asked) < 20
+
+
+def test_a_mode_within_the_rounding_errors_of_predictors_is_left():
+    """Noise of 1e-13 makes nats of the last digits of a predictor."""
+    asked, rng = [], np.random.default_rng(0)
+    X, sigma = rng.standard_normal((20, 2)), 1e-13
+    y = X @ [1.3, -0.7]
+
+    def pointwise(eta, theta):
+        asked.append(eta)
+        z = (y - eta) / sigma
+        return -(z**2) / 2, z / sigma, np.full(20, -(sigma**-2.0)), np.zeros(20)
+
+    problem = Problem(Design(X), y, np.ones(2, dtype=bool), np.empty(0), pointwise, np.zeros(20))
+    state = LaplaceApproximation(problem, Objective()).at(np.arange(2), np.ones(2), np.empty(0))
+    assert_allclose(state.eta, y, atol=1e-14)
+    assert len(asked) < 20
