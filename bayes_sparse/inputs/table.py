@@ -354,11 +354,11 @@ def refuse_infinite(X: Features, columns: list[str]) -> None:
     )
 
 
-def check_size(values: Any, names: Sequence[str], what: str, *, squared: bool) -> None:
+def check_size(values: Any, names: Sequence[str], what: str, *, squared: bool, small: bool = True) -> None:
     """Refuse numbers so large or small that their powers leave the range of floats: squares, or squares of these."""
     most = np.finfo(float).max ** (0.49 if squared else 0.24)
     largest = _largest(values)
-    wrong = np.flatnonzero(~(largest < most) | ((largest > 0) & (largest < 1 / most)))
+    wrong = np.flatnonzero(~(largest < most) | ((largest > 0) & (largest < 1 / most) & small))
     if len(wrong):
         size = largest[wrong[0]]
         held = f"as {'large' if size > 1 else 'small'} as {size:.3g}" if np.isfinite(size) else "too large for a float"

@@ -1,6 +1,7 @@
 """Numbers beyond what can be squared: refused in a sentence, or fitted; never a warning of numpy's or "null"."""
 
 import numpy as np
+import pymc as pm
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
@@ -79,3 +80,10 @@ def test_the_largest_number_of_each_column(shape, order):
         values[-1, -1] = np.nan
         assert np.isnan(_largest(values)[-1])
         assert not np.isnan(_largest(values)[:-1]).any()
+
+
+def test_a_column_of_ones_own_model_too_large_to_be_squared_is_refused_by_name():
+    with pm.Model() as model:
+        w = pm.Normal("w", 0, pm.HalfNormal("scale", shape=3), shape=3)
+        pm.Poisson("y", pm.math.exp(pm.math.dot(X * [1.0, 1e200, 1.0], w)), observed=RNG.poisson(1.0, 40))
+    refused(lambda: bs.fit(model, draws=0, progressbar=False), "'w[1]'", "units")

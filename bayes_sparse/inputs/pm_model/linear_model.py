@@ -29,6 +29,7 @@ from bayes_sparse.inputs.pm_model.variables import (
     likelihood_parameters,
     with_parents,
 )
+from bayes_sparse.inputs.table import check_size
 from bayes_sparse.problem.design import Design
 from bayes_sparse.problem.labelled import WeightBlock
 from bayes_sparse.problem.problem import Problem
@@ -232,7 +233,7 @@ def _scaled(found: Latents, parts: Sequence[Part], rvs: set[Var]) -> list[Latent
 def _constant(latents: Sequence[Latent], parts: Sequence[Part]) -> set[str]:
     """Variables that add the same to every observation."""
     every = [columns.blocks for part in parts for columns in part.columns]
-    with np.errstate(over="ignore"):  # columns too large for their sum are refused later
+    with np.errstate(over="ignore"):  # columns too large for their sum are refused in `_problem`
         totals = [[b[latent.node].sum(axis=1) for b in every if latent.node in b] for latent in latents]
     same = [[bool((total == total[:1]).all()) for total in own] for own in totals]
     return {latent.name for latent, alike_ in zip(latents, same, strict=True) if all(alike_)}
@@ -289,6 +290,8 @@ def _problem(
         if role.latent.mean.any():
             offset += (block @ role.latent.mean.ravel()).reshape(offset.shape)
         Phi.append(block if (role.unit == 1).all() else block * role.unit.ravel())
+        names = [f"{role.latent.name}[{j}]" for j in range(role.latent.size)]
+        check_size(Phi[-1], names, "column of", squared=True, small=False)  # kernels of far rows are as good as zero
     listed, fixed = sum(role.listed for role in roles), [role for role in roles if not role.free]
     common: dict[str, Any] = {
         "design": Design(_beside(Phi[:listed], predictors * n), extra=_beside(Phi[listed:], predictors * n)),
