@@ -44,9 +44,10 @@ def log_density_above(value: Any, mu: Any, sigma: Any, bound: Any) -> Any:
 def log_ndtr_terms(s: FloatArray) -> list[FloatArray]:
     """``log Phi(s)`` and its first three derivatives."""
     near, far = np.clip(s, -_FAR, 40.0), s < -_FAR  # the density is zero in doubles before 40
-    slope = np.exp(-0.5 * near**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(near))
+    value = np.asarray(log_ndtr(s))
+    slope = np.exp(-0.5 * near**2 - 0.5 * np.log(2 * np.pi) - np.maximum(value, log_ndtr(-_FAR)))
     rest = slope + near
-    terms = [np.asarray(log_ndtr(s)), slope, -slope * rest, slope * (rest * (slope + rest) - 1)]
+    terms = [value, slope, -slope * rest, slope * (rest * (slope + rest) - 1)]
     for term, beyond in zip(terms[1:], _beyond(-s[far]), strict=True):
         term[far] = beyond
     return terms
