@@ -31,6 +31,7 @@ _NEAR_FLOOR = float(np.log(100.0))  # above the least noise a search may reach
 _HALF = 0.5  # of the variance of a direction taken away by the data
 _CURE = "offer fewer basis functions"
 _ELSEWHERE = "try another `expansion`"
+_OTHER_METHOD = "sizes of weights, counts or columns are too different for it: change them, or take method='mackay'"
 _log = logging.getLogger("bayes_sparse")
 
 
@@ -98,7 +99,7 @@ class OneStepFamily:
     def judge(self, task: Task, end: Weighed) -> Status:
         """By the searches, the noise, what is left, and the classes."""
         labelled, surface, outcome = task.labelled, task.labelled.surface, end.outcome
-        if not (outcome.peak.converged and outcome.quadratic.converged):
+        if not (outcome.peak.converged and outcome.quadratic.converged and _ridge_found(outcome)):
             return Status.MAX_ITERATIONS
         # The noise comes from a ridge, which keeps it from the floor itself.
         near_floor = bool(np.any(outcome.quadratic.theta <= surface.theta_bounds[:, 0] + _NEAR_FLOOR))
@@ -124,7 +125,7 @@ class OneStepFamily:
                 "kept depends on the one chosen by `expansion`."
             )
         cures = {
-            Status.MAX_ITERATIONS: _ELSEWHERE,
+            Status.MAX_ITERATIONS: _ELSEWHERE if _ridge_found(outcome) else _OTHER_METHOD,
             Status.NOISE_COLLAPSED: _CURE,
             Status.NULL: _cure_of_nothing(surface, end),
         }
@@ -211,6 +212,12 @@ class OneStepFamily:
     def informed(self, task: Task, end: Weighed) -> Centred:
         """Directions of which the data take away half of the variance: the hyper-prior is in units of what they say."""
         return end.outcome.gamma > _HALF
+
+
+def _ridge_found(outcome: EigenOutcome) -> bool:
+    """Whether the isotropic ridge was found, where it was needed."""
+    ridge = outcome.quadratic.evidence
+    return ridge is None or ridge.converged
 
 
 def _prior_of(task: Task) -> str:

@@ -29,6 +29,7 @@ __all__ = ["SMALL_RIDGE", "Quadratic", "Ridge", "check_expansion", "check_ridge"
 _GRID = np.log(10.0) * np.arange(-8.0, 4.1, 2.0)  # ridges tried first, in logs of the surface's own unit
 _DEEP = np.log(10.0) * np.arange(-14.0, 4.1)  # the same where each costs next to nothing, down to targets without noise
 _WEAK = np.log(1e-3)  # ridges below need many steps each, and are seldom the best
+_ENOUGH = 1500  # Newton steps a parameter, of which a few hundred do: more where rounding errors are climbed
 _FINE = 1e-3  # how well the logarithm of the ridge is found
 
 
@@ -46,12 +47,15 @@ class Ridge:
         How well the evidence determines them at this ridge.
     log_evidence : float
         Laplace's, normalised.
+    converged : bool
+        False where the search has spent its Newton steps before its end: no mode can be told from its neighbours.
     """
 
     precision: float
     theta: FloatArray
     theta_sd: FloatArray
     log_evidence: float
+    converged: bool = True
 
 
 def evidence_ridge(surface: Surface, report: Report) -> Ridge:
@@ -78,12 +82,22 @@ def evidence_ridge(surface: Surface, report: Report) -> Ridge:
     # A simplex finds the hill whatever its shape; a gradient then finds its top, whatever the order of the rows.
     start = np.append(best, surface.theta)
     many = len(start)
-    rough = minimize(lack, start, method="Nelder-Mead", options={"xatol": 0.05, "fatol": 0.05, "maxfev": 100 * many})
-    near = np.clip(rough.x, *bounds.T)
-    found = minimize(lack, near, method="L-BFGS-B", jac="3-point", bounds=bounds, options={"maxfun": 40 * many})
-    theta = found.x[1:]
-    sd = _spread(lambda theta: lack(np.append(found.x[0], theta)), theta)
-    return Ridge(float(np.exp(found.x[0])), theta, sd, evidence(found.x[0], theta))
+
+    def stop(xk: FloatArray) -> None:
+        if evidence.steps > _ENOUGH * many:
+            raise StopIteration
+
+    rough = minimize(
+        lack, start, method="Nelder-Mead", callback=stop, options={"xatol": 0.05, "fatol": 0.05, "maxfev": 100 * many}
+    )
+    x = np.clip(rough.x, *bounds.T)
+    if evidence.steps <= _ENOUGH * many:
+        x = minimize(
+            lack, x, method="L-BFGS-B", jac="3-point", bounds=bounds, callback=stop, options={"maxfun": 40 * many}
+        ).x
+    converged = evidence.steps <= _ENOUGH * many
+    sd = _spread(lambda theta: lack(np.append(x[0], theta)), x[1:])
+    return Ridge(float(np.exp(x[0])), x[1:], sd, evidence(x[0], x[1:]), converged)
 
 
 class _Evidence:
@@ -93,11 +107,13 @@ class _Evidence:
         self._surface, self._report = surface, report
         self._near = surface.start()
         self._count = 0
+        self.steps = 0  # Newton's, of all modes
 
     def __call__(self, log_ridge: float, theta: FloatArray) -> float:
         s = self._surface
         precision = np.append(np.full(s.d, np.exp(log_ridge)), s.fixed_precision(theta))
         peak = climb(s, precision, theta, self._near)
+        self.steps += peak.steps
         if not np.isfinite(peak.look.value):
             return -np.inf
         self._near = peak.v

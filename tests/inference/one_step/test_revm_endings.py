@@ -12,6 +12,7 @@ import bayes_sparse as bs
 from bayes_sparse.common.statuses import Status
 from bayes_sparse.fitting.families import Task
 from bayes_sparse.fitting.families.one_step import OneStepFamily, Weighed
+from bayes_sparse.inference.one_step import expansion
 from bayes_sparse.inference.priors import Gaussian
 from bayes_sparse.inputs.prepare import prepare
 from bayes_sparse.methods import REVM
@@ -139,6 +140,16 @@ def test_a_fit_that_uses_up_the_data(system):
         tree = fit(system, (wide, wide @ rng.standard_normal(60)))
     assert "offer fewer basis functions" in str(caught[0].message)
     assert tree["evidence"].attrs["degrees_of_freedom"] > 10
+
+
+def test_a_ridge_that_takes_too_many_newton_steps_is_left_and_that_is_said(monkeypatch):
+    monkeypatch.setattr(expansion, "_ENOUGH", 5)
+    with pytest.warns(bs.FitWarning, match="did not converge") as caught:
+        tree = fit("GREVM", (X, TARGETS["negative_binomial"]), likelihood="negative_binomial")
+    assert tree["evidence"].attrs["status"] == "max_iterations"
+    assert np.isfinite(tree["evidence"]["log_evidence"])
+    assert_one_sentence(str(caught[0].message))
+    assert "method='mackay'" in str(caught[0].message)
 
 
 def student_curvature(r, sigma, nu=4.0):
