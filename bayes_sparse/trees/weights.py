@@ -36,6 +36,8 @@ from bayes_sparse.trees.spread import THIN, variance_along
 
 __all__ = ["WeightsDescription", "factor_of"]
 
+_FAR = 2.0  # from its point, in units of a nuisance parameter, mostly a logarithm: nearer by, a likelihood is finite
+_HALVINGS = 12
 _WIDE = 1000  # weights from which a posterior on the side of the rows is stored by its thin factor
 
 
@@ -181,7 +183,22 @@ class WeightsDescription:
             return Drawn(x, np.clip(factors.log_sigma(state.theta, count, rng), low, high), log_q, precision)
         away = rng.standard_normal((count, m)) @ self._nuisance.factor.T
         theta = np.clip(state.theta + away, low, high)  # where the data say little, a normal goes far beyond reason
+        self._bring_near(x, theta)
         return Drawn(x + self._followed(theta), theta, log_q, precision)
+
+    def _bring_near(self, x: FloatArray, theta: FloatArray) -> None:
+        """Halve, in place, how far nuisance parameters are from their points, where nothing of the likelihood is left.
+
+        A noise drawn far below its point, with weights that know of the point alone, has no finite log-likelihood.
+        """
+        problem, state = self.labelled.searched, self._state
+        far = np.flatnonzero(np.abs(theta - state.theta).max(axis=1) > _FAR)
+        for _ in range(_HALVINGS):
+            if not len(far):
+                return
+            eta = problem.predictor((x + self._followed(theta))[far], state.index)
+            far = far[~np.isfinite(problem.log_densities(eta, theta[far])).reshape(len(far), -1).all(axis=1)]
+            theta[far] = (theta[far] + state.theta) / 2
 
     @cached_property
     def _nuisance(self) -> Nearby:

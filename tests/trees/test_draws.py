@@ -3,9 +3,11 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pymc as pm
 import pytest
 from numpy.testing import assert_allclose
 
+import bayes_sparse as bs
 from bayes_sparse.inference.approximations import LaplaceApproximation
 from bayes_sparse.inference.evidence.state import Objective, Outcome
 from bayes_sparse.trees.weights import WeightsDescription
@@ -44,3 +46,17 @@ def test_log_densities_are_those_at_the_point_values(m):
     problem = description.labelled.searched
     eta = drawn.x @ problem.design.columns(np.arange(5)).T
     assert_allclose(each, [problem.pointwise(*draw)[0] for draw in zip(eta, drawn.theta, strict=True)])
+
+
+@pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
+@pytest.mark.parametrize("p", [1, 3])
+def test_draws_of_a_noise_that_nearly_anything_fits_have_a_finite_likelihood(p):
+    """Two rows that are nearly the same, and a density that falls like an exponential of an exponential."""
+    X = np.repeat(np.linspace(-0.6, 1.2, p)[None], 2, axis=0)
+    with pm.Model() as model:
+        w = pm.Normal("w", 0, pm.HalfNormal("scale", shape=p), shape=p)
+        eta = pm.math.dot(X, w) + pm.Normal("b", 0, 5)
+        pm.Gumbel("y", eta, pm.HalfNormal("s"), observed=[0.202, 0.189])
+    tree = bs.fit(model, draws=200, chains=1, random_seed=1, progressbar=False)
+    assert np.log(tree["posterior"]["s"]).std() > 1
+    assert np.isfinite(tree["log_likelihood"]["y"]).all()
