@@ -25,7 +25,6 @@ _HALVINGS = 12
 _SLOW = 5  # steps of a climb: nuisance parameters are seen one at a time, and may turn to and fro for ever
 _NEAR = 1e-2  # nats promised: below it the objective is as good as quadratic
 _OTHERWISE = 0.2  # of a step's gain: so far from half its promise, the curvature is not what the step was made for
-_UNCLEAR = 1e-8  # share of a correction along the step: with less it would be of any size
 _AT_THE_FLOOR = 1e-2  # in log units: a precision that near to the floor and pushed down goes there by itself
 
 
@@ -95,18 +94,13 @@ class Ascent:
     def _direction(self, state: State, slope: FloatArray, shown: tuple[FloatArray, FloatArray] | None) -> FloatArray:
         """Newton's step, by group as the slope is; along negative curvature a step of the same length uphill.
 
-        The last step may have ``shown`` how far it led, and by how much the slope fell on it. The curvature, which may
-        leave something out, is corrected by what it lacks along that step (symmetric, of rank one).
+        The last step may have ``shown`` how far it led, and by how much the slope fell on it.
         """
         hill = -self.approximation.curvature(state)
         if state.ties is not None:
             hill = state.ties.by_group(hill)
         if shown is not None:
-            moved, fall = shown
-            missing = fall - hill @ moved
-            along = float(missing @ moved)
-            if abs(along) > _UNCLEAR * np.linalg.norm(missing) * np.linalg.norm(moved):
-                hill += np.outer(missing, missing / along)
+            hill = _corrected(hill, *shown)
         stuck, last = self._at_bounds(state, slope)
         if len(stuck):
             slope[stuck] = 0.0
@@ -170,6 +164,19 @@ def _coordinates(state: State) -> FloatArray:
     """Log precisions that are estimated, one per group, and nuisance parameters."""
     alpha = state.alpha[state.free]
     return np.append(np.log(alpha if state.ties is None else alpha[state.ties.first]), state.theta)
+
+
+def _corrected(hill: FloatArray, moved: FloatArray, fall: FloatArray) -> FloatArray:
+    """The curvature nearest to this one, as in BFGS, that agrees with how much the slope fell on a step.
+
+    The approximation's own leaves out how the mode moves the likelihood's curvature, and sees nuisance parameters one
+    at a time.
+    """
+    along = hill @ moved
+    own, seen = float(moved @ along), float(moved @ fall)
+    if not (own > 0 and seen > 0):
+        return hill
+    return hill - np.outer(along, along) / own + np.outer(fall, fall) / seen
 
 
 def _left(promise: float, gain: float) -> float:

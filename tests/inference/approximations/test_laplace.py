@@ -308,7 +308,7 @@ def test_a_mode_without_some_columns_is_searched_where_they_leave_the_others():
     assert_allclose(rest.mean, laplace.at(np.array([4, 0, 2]), alpha[[4, 0, 2]], problem.theta).mean, rtol=1e-9)
 
 
-@pytest.mark.parametrize("seed", [2, 7, 8, 10])
+@pytest.mark.parametrize("seed", [2, 8, 10])
 def test_a_climb_learns_what_the_curvature_leaves_out(seed, monkeypatch):
     """With few rows of two classes the mode moves the curvature as much as the precisions do."""
     problem = make(bernoulli(), n=25, seed=seed)
