@@ -80,7 +80,7 @@ def features_of(
     if names != columns:
         at = {name: j for j, name in enumerate(names)}
         matrix = matrix[:, [at[name] for name in columns]]
-    if fill:
+    if fill and how.means:
         matrix = filled(matrix, np.array([how.means.get(name, np.nan) for name in columns]))
     refuse_infinite(matrix, columns)
     return NewRows(matrix, rows, dim, places, number)

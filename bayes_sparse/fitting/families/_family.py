@@ -26,7 +26,7 @@ from bayes_sparse.inputs.model import Centred, Model, slab_precision
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.alternatives import in_a_sentence
 from bayes_sparse.trees.description import Description
-from bayes_sparse.trees.write import fit_tree, with_width
+from bayes_sparse.trees.write import fit_tree, moments_tree, with_width
 
 __all__ = [
     "Family",
@@ -42,6 +42,8 @@ __all__ = [
     "without_sampler",
     "wrong_kind",
 ]
+
+_MOMENTS = ("coordinate_mean", "covariance_factor")
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,12 +239,30 @@ class Found[End: Ended]:
         """Moments, and draws if any are asked for."""
         with _numbers_in_words(self.attributes["method"]):
             tree = fit_tree(self.description, self.attributes, draws=draws, chains=chains, rng=rng)
-        _check_finite(tree["evidence"].to_dataset())
+        # On an L1 path there is no evidence, for the prior is improper.
+        self._check_finite(tree, *(("log_evidence",) if "alpha" in tree["evidence"] else ()))
         if "kept" in tree["evidence"] and Status.of(self.attributes["status"]).level != "bad":
             undecided = in_a_sentence(tree["evidence"].to_dataset())
             if undecided:
                 tell(undecided, UndecidedWarning)
         return tree if self.tried is None else with_width(tree, self.tried)
+
+    def moments(self) -> xr.DataTree:
+        """What predictions need, and no more: no draws, no word about single terms."""
+        with _numbers_in_words(self.attributes["method"]):
+            tree = moments_tree(self.description)
+        self._check_finite(tree)
+        return tree
+
+    def _check_finite(self, tree: xr.DataTree, *more: str) -> None:
+        """Refuse to hand out an answer that is none."""
+        evidence = tree["evidence"]
+        wrong = [name for name in (*_MOMENTS, *more) if not np.isfinite(evidence[name].to_numpy()).all()]
+        if wrong:
+            raise ValueError(
+                f"The method {self.attributes['method']!r} ended in numbers that are not finite ({wrong[0]}): targets "
+                "or columns are of sizes too different for it; change their units, or try another method."
+            )
 
 
 def rules_of(method: Method) -> Rules:
@@ -297,18 +317,6 @@ def _numbers_in_words(name: str) -> Iterator[None]:
             f"The method {name!r} met numbers that it cannot compute with ({error}): targets or columns are of sizes "
             "too different; change their units, or try another method."
         ) from error
-
-
-def _check_finite(evidence: xr.Dataset) -> None:
-    """Refuse to hand out an answer that is none."""
-    # On an L1 path there is no evidence, for the prior is improper.
-    names = ("coordinate_mean", "covariance_factor", *(("log_evidence",) if "alpha" in evidence else ()))
-    wrong = [name for name in names if not np.isfinite(evidence[name].to_numpy()).all()]
-    if wrong:
-        raise ValueError(
-            f"The method {evidence.attrs['method']!r} ended in numbers that are not finite ({wrong[0]}): targets or "
-            "columns are of sizes too different for it; change their units, or try another method."
-        )
 
 
 def _checked(task: Task, family: Family[Any], end: Any, status: Status) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.basis import check_dense
 from bayes_sparse.inputs.frames import frame_parts, is_frame, values_of
 from bayes_sparse.inputs.new_rows import features_of
-from bayes_sparse.inputs.table import in_words, plain_labels
+from bayes_sparse.inputs.table import Table, in_words, plain_labels
 from bayes_sparse.problem.quadrature import log_average
 from bayes_sparse.results.predict.new_rows import columns_at, drawn_weights
 from bayes_sparse.results.predict.predict import predict
@@ -77,7 +77,8 @@ def log_scores(tree: xr.DataTree, rows: HeldOut) -> FloatArray:
     wrong = likelihood.wrong(y)
     if wrong is not None:
         raise ValueError(f"The held-out targets must be {wrong} for a {likelihood.name} likelihood.")
-    new = features_of(rows.X, fit.columns, fit.encodings[0], needed=fit.needed[0])
+    needed = None if isinstance(rows.X, Table) else fit.needed[0]  # a table read already has all columns
+    new = features_of(rows.X, fit.columns, fit.encodings[0], needed=needed)
     _check_length(new.given, len(y))
     features, y = new.X, y[new.places]
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
