@@ -11,8 +11,7 @@ import xarray as xr
 
 from bayes_sparse.common.types import BoolArray, FloatArray, IntArray, Variables
 from bayes_sparse.fitting.families import Found
-from bayes_sparse.trees.read import StoredFit, stored
-from bayes_sparse.trees.write import moments_tree
+from bayes_sparse.trees.read import StoredFit
 
 __all__ = ["Result"]
 
@@ -45,7 +44,7 @@ class Result:
     @cached_property
     def at_hand(self) -> StoredFit:
         """As much of that tree as predictions need."""
-        return stored(moments_tree(self.found.description))
+        return self.found.at_hand()
 
     @cached_property
     def moments(self) -> Variables:

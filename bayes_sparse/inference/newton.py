@@ -129,8 +129,8 @@ def _solved(look: Look, precision: FloatArray, gradient: FloatArray, held: int) 
         return gradient
     for curvature in (look.curvature, look.steps):
         P = curvature()[held:, held:]
-        P[np.diag_indices(len(P))] += precision
-        L, info = lapack.dpotrf(P, lower=1)
+        P.flat[:: len(P) + 1] += precision
+        L, info = lapack.dpotrf(P.T, lower=1)  # which is the same, and as LAPACK wants it
         if info == 0:
             break
     else:

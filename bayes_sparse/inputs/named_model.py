@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import Any
 
@@ -108,7 +108,8 @@ def _encodings(data: Prepared) -> dict[str, Any]:
     columns = [data.table.columns] if data.own is None else data.own
     if all(how == Encoding(own) for how, own in zip(data.encodings, columns, strict=True)):
         return {}
-    return {"encodings": [asdict(how) for how in data.encodings]}
+    # `asdict` would copy every name of very many columns by itself.
+    return {"encodings": [{own.name: getattr(how, own.name) for own in fields(how)} for how in data.encodings]}
 
 
 def global_scale(data: Prepared, relevant: float | None) -> float:

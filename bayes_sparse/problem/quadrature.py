@@ -58,7 +58,9 @@ def _by_rule(
     return centre, spread @ weights + ((level - centre[:, None]) ** 2) @ weights
 
 
-_FINE = 2048  # nodes of the trapezoidal rule: with fewer a logistic function would look like a step to a wide normal
+_COARSE = 256  # nodes of the trapezoidal rule that are tried first
+_FINE = 2048  # nodes where those do not do: with fewer a logistic function would look like a step to a wide normal
+_AGREE = 1e-11  # nats between all nodes and every other one: then what is smooth is exact to rounding
 _DEEP = 40.0  # nats below its peak from where on the product counts for nothing
 _WIDE = 12.0  # sds around the mean where the nodes are put first
 _MOVES = 60  # of the nodes; each at least doubles the range, or halves it
@@ -76,31 +78,42 @@ def log_average(log_density: LogDensity, mean: FloatArray, variance: FloatArray)
     out[sure] = log_density(mean[sure, None], sure)[:, 0]
     spread = np.flatnonzero(variance > 0)
     for rows in np.array_split(spread, -(-len(spread) * _FINE // _BLOCK)) if len(spread) else []:
-        out[rows] = _trapezoidal(log_density, mean[rows], np.sqrt(variance[rows]), rows)
+        out[rows], apart = _trapezoidal(log_density, mean[rows], np.sqrt(variance[rows]), rows, _COARSE)
+        again = rows[~(apart <= _AGREE)]
+        if len(again):
+            out[again], _ = _trapezoidal(log_density, mean[again], np.sqrt(variance[again]), again, _FINE)
     return out
 
 
-def _trapezoidal(log_density: LogDensity, mean: FloatArray, sd: FloatArray, rows: IntArray) -> FloatArray:
-    """The same of one block, the nodes of each row moved until a good part of them counts, and none at the ends."""
+def _trapezoidal(
+    log_density: LogDensity, mean: FloatArray, sd: FloatArray, rows: IntArray, nodes: int
+) -> tuple[FloatArray, FloatArray]:
+    """The same of one block, the nodes of each row moved until a good part of them counts, and none at the ends.
+
+    And how far from it every other node alone would be.
+    """
     low, high = mean - _WIDE * sd, mean + _WIDE * sd
-    out, left, end = np.full(len(mean), -np.inf), np.arange(len(mean)), _FINE - 1
+    out, left, end = np.full(len(mean), -np.inf), np.arange(len(mean)), nodes - 1
+    apart = np.full(len(mean), np.inf)
     for _ in range(_MOVES):
-        eta, width = np.linspace(low[left], high[left], _FINE, axis=1), high[left] - low[left]
+        eta, width = np.linspace(low[left], high[left], nodes, axis=1), high[left] - low[left]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # very far out a density is zero
             product = log_density(eta, rows[left]) - 0.5 * ((eta - mean[left, None]) / sd[left, None]) ** 2
             product[np.isnan(product)] = -np.inf
             top = product.max(axis=1)
-            total = np.log(np.exp(product - top[:, None]).sum(axis=1)) + top
+            each = np.exp(product - top[:, None])
+            total = np.log(each.sum(axis=1)) + top
+            apart[left] = np.abs(np.log(2 * each[:, ::2].sum(axis=1)) + top - total)
         possible = top > -np.inf
         spacing = width[possible] / end / sd[left[possible]]
         out[left[possible]] = total[possible] + np.log(spacing / np.sqrt(2 * np.pi))
         counts = product > top[:, None] - _DEEP
         first = np.where(possible, counts.argmax(axis=1), 0)
         last = np.where(possible, end - counts[:, ::-1].argmax(axis=1), end)
-        inside, each = (first > 0) & (last < end), np.arange(len(left))
-        low[left] = np.where(inside, eta[each, first - 1], low[left] - width * (first == 0))
-        high[left] = np.where(inside, eta[each, np.minimum(last + 1, end)], high[left] + width * (last == end))
-        left = left[~inside | (last - first < _FINE // 4)]
+        inside, row = (first > 0) & (last < end), np.arange(len(left))
+        low[left] = np.where(inside, eta[row, first - 1], low[left] - width * (first == 0))
+        high[left] = np.where(inside, eta[row, np.minimum(last + 1, end)], high[left] + width * (last == end))
+        left = left[~inside | (last - first < nodes // 4)]
         if not len(left):
             break
-    return out
+    return out, apart

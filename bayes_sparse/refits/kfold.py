@@ -22,7 +22,7 @@ from bayes_sparse.refits.folds import check_classes, folds_of
 from bayes_sparse.refits.own_rows import OwnRefit, own_rows
 from bayes_sparse.refits.refit import Refit, Scored, left_out
 from bayes_sparse.refits.workers import answers
-from bayes_sparse.trees.read import stored
+from bayes_sparse.trees.read import StoredFit
 
 __all__ = ["cross_validated", "kfold"]
 
@@ -64,7 +64,8 @@ def kfold(
     -------
     arviz_stats.ELPDData
         With the value of every row, for `az.compare`, also beside those of `loo`. ``statuses`` counts how the fits
-        ended, ``notes`` says what else to know.
+        ended, ``notes`` says what else to know, and ``fit`` is the fit of all rows, a tree for `predict` and the like,
+        without draws if its method is not NUTS.
 
     Notes
     -----
@@ -125,13 +126,14 @@ def cross_validated(
     progressbar: bool,
     *,
     one_out: bool,
-    check: Callable[[xr.DataTree], None] = lambda whole: None,
+    check: Callable[[StoredFit], None] = lambda whole: None,
 ) -> Any:
     """All folds as ArviZ's object; ``check`` is shown the fit of all rows before any other is made."""
-    whole = refit.whole()
+    made = refit.whole()
+    whole = made.fit
     check(whole)
     refit = refit.as_in(whole)
-    if stored(whole).targets in ("two classes", "classes"):
+    if whole.targets in ("two classes", "classes"):
         check_classes(refit.folds, refit.rows.y)
     number = len(refit.folds)
     with FitProgress("Cross-validation", progressbar) as progress:
@@ -151,7 +153,7 @@ def cross_validated(
     gained = weights * refit.scores(whole, rows.at(tested)) - elpd
     statuses = dict(Counter(one.status for one in scored))
     pointwise = xr.DataArray(elpd, dims=[table.obs_dim], coords={table.obs_dim: table.rows[tested]}, name=table.target)
-    posterior = stored(whole).posterior
+    posterior = whole.posterior
     common: dict[str, Any] = {
         "elpd": float(elpd.sum()),
         "se": float(np.sqrt(len(elpd) * np.var(elpd))),
@@ -163,7 +165,8 @@ def cross_validated(
         "good_k": None,
         "elpd_i": pointwise,
         "statuses": statuses,
-        "notes": _notes(refit, scored, len(tested), left_out(stored(whole))),
+        "notes": _notes(refit, scored, len(tested), left_out(whole)),
+        "made": made,
     }
     _tell(statuses)
     from bayes_sparse.results.elpd import RefittedKFold, RefittedLOO  # imports ArviZ, which takes a second

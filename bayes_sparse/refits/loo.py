@@ -75,7 +75,7 @@ def loo(
     text = _told(again)
     rows = _rows(again, data)
     job = Refit(rows, folds_of("loo", rows, None, None), {**arguments_of(text), "likelihood": again.likelihood})
-    return cross_validated(job, workers, progressbar, one_out=True, check=lambda whole: _check(again, stored(whole)))
+    return cross_validated(job, workers, progressbar, one_out=True, check=lambda whole: _check(again, whole))
 
 
 def _told(fit: StoredFit) -> str:

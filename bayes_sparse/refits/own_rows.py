@@ -15,8 +15,8 @@ from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs.rows import Rows
 from bayes_sparse.inputs.table import Table, vector_of
 from bayes_sparse.refits.folds import Fold
-from bayes_sparse.refits.refit import Refit, Scored
-from bayes_sparse.trees.read import stored
+from bayes_sparse.refits.refit import Made, Refit, Scored
+from bayes_sparse.trees.read import StoredFit, stored
 
 __all__ = ["OwnRefit", "own_rows"]
 
@@ -38,9 +38,9 @@ def own_rows(tree: xr.DataTree, weights: Any) -> Rows:
 class OwnRefit(Refit):
     """Fits of a user's own model to some of its rows."""
 
-    def whole(self) -> xr.DataTree:
+    def whole(self) -> Made:
         """The fit of all rows."""
-        return self._without(np.empty(0, dtype=int))
+        return Made(stored(self._without(np.empty(0, dtype=int))))
 
     def _without(self, left_out: Any) -> xr.DataTree:
         weights = np.ones(self.rows.n) if self.rows.weights is None else self.rows.weights.copy()
@@ -48,9 +48,9 @@ class OwnRefit(Refit):
         with quiet():
             return fit(**self.arguments, weights=weights, progressbar=False)
 
-    def scores(self, tree: xr.DataTree, rows: Rows) -> FloatArray:
+    def scores(self, fitted: StoredFit, rows: Rows) -> FloatArray:
         """Log density of each row, averaged over the draws."""
-        [density] = tree["log_likelihood"].to_dataset().data_vars.values()
+        [density] = fitted.tree["log_likelihood"].to_dataset().data_vars.values()
         own = density.transpose("chain", "draw", ...).to_numpy()
         own = own.reshape(-1, own.shape[2], int(np.prod(own.shape[3:]))).sum(axis=2)
         at = np.asarray(rows.tables[0].X)[:, 0].astype(int)
@@ -58,4 +58,4 @@ class OwnRefit(Refit):
 
     def _scored(self, fold: Fold) -> Scored:
         tree = self._without(np.setdiff1d(np.arange(self.rows.n), fold.fitted(self.rows.n)))
-        return Scored(self.scores(tree, self.rows.at(fold.test)), str(stored(tree).status), 0)
+        return Scored(self.scores(stored(tree), self.rows.at(fold.test)), str(stored(tree).status), 0)

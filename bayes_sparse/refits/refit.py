@@ -25,7 +25,7 @@ from bayes_sparse.refits.folds import Fold
 from bayes_sparse.results.comparison.held_out import HeldOut, log_scores
 from bayes_sparse.trees.read import StoredFit, stored
 
-__all__ = ["Refit", "Scored", "left_out"]
+__all__ = ["Made", "Refit", "Scored", "left_out"]
 
 _OF_DRAWS = ("draws", "chains", "random_seed", "keep_columns")  # arguments of `fit` that say nothing to a search
 
@@ -36,6 +36,18 @@ class Scored(NamedTuple):
     scores: FloatArray
     status: str
     left_out: int
+
+
+class Made(NamedTuple):
+    """A fit as it is read, and what is to be written into a tree if anybody asks; None where there is one."""
+
+    fit: StoredFit
+    found: Found[Any] | None = None
+
+    @property
+    def tree(self) -> xr.DataTree:
+        """Without draws where it is not sampled."""
+        return self.fit.tree if self.found is None else self.found.tree(0, 1, np.random.default_rng(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,22 +69,25 @@ class Refit:
         """How features become basis functions."""
         return bases.resolve(self.arguments.get("basis", "linear"))
 
-    def whole(self) -> xr.DataTree:
+    def whole(self) -> Made:
         """The fit of all rows."""
         return self._fit(self.rows)
 
-    def as_in(self, whole: xr.DataTree) -> Refit:
+    def as_in(self, whole: StoredFit) -> Refit:
         """With the likelihood that the fit of all rows has: some of them may look as if they were of another."""
-        fitted = stored(whole)
-        return self if fitted.declared else replace(self, arguments={**self.arguments, "likelihood": fitted.likelihood})
+        return self if whole.declared else replace(self, arguments={**self.arguments, "likelihood": whole.likelihood})
 
-    def _fit(self, rows: Rows) -> xr.DataTree:
-        given = {**self.arguments, "basis": self.basis, "progressbar": False}
+    def _fit(self, rows: Rows) -> Made:
+        """A fit to some rows; what nobody asks for, such as what its terms mean, is not looked into."""
         with quiet():
-            return fit(data=rows, **(given if self.samples else given | {"draws": 0}))
+            if self.samples:
+                tree = fit(data=rows, **{**self.arguments, "basis": self.basis, "progressbar": False})
+                return Made(stored(tree))
+            found = self._found(rows)
+            return Made(found.at_hand(), found)
 
     def _found(self, rows: Rows) -> Found[Any]:
-        """An evidence fit to some rows, before any tree of it is written."""
+        """The end of an evidence method on some rows."""
         given = {name: value for name, value in self.arguments.items() if name not in (*_OF_DRAWS, "basis")}
         model, method = given.pop("model"), given.pop("method", "evidence")
         likelihood, keep = given.pop("likelihood", "auto"), given.pop("keep", None)
@@ -81,10 +96,10 @@ class Refit:
         handed = Handed(rows, likelihood=likelihood, basis=self.basis, keep=keep)
         return search(chosen, chosen_method, handed, progressbar=False)
 
-    def scores(self, tree: xr.DataTree, rows: Rows) -> FloatArray:
+    def scores(self, fitted: StoredFit, rows: Rows) -> FloatArray:
         """Log density of each row."""
         with quiet():
-            return log_scores(tree, HeldOut(rows.features(self._labels), rows.y, rows.offset))
+            return log_scores(fitted, HeldOut(rows.features(self._labels), rows.y, rows.offset))
 
     @cached_property
     def _labels(self) -> NDArray[Any]:
@@ -100,14 +115,8 @@ class Refit:
             raise ValueError(f"{fold.name}: {problem}") from problem
 
     def _scored(self, fold: Fold) -> Scored:
-        rows, test = self.rows.at(fold.fitted(self.rows.n)), self.rows.at(fold.test)
-        if self.samples:
-            tree = self._fit(rows)
-            return Scored(self.scores(tree, test), "sampled", left_out(stored(tree)))
-        with quiet():  # nobody sees these fits: what their terms mean is not looked into
-            found = self._found(rows)
-            tree = found.moments()
-        return Scored(self.scores(tree, test), found.attributes["status"], left_out(stored(tree)))
+        fitted = self._fit(self.rows.at(fold.fitted(self.rows.n))).fit
+        return Scored(self.scores(fitted, self.rows.at(fold.test)), str(fitted.status or "sampled"), left_out(fitted))
 
 
 def left_out(fit: StoredFit) -> int:

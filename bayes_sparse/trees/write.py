@@ -30,7 +30,6 @@ __all__ = [
     "at_alpha_tree",
     "fit_tree",
     "mode_alone",
-    "moments_tree",
     "own_model_tree",
     "sampled_tree",
     "with_moments",
@@ -52,13 +51,6 @@ def fit_tree(
     if draws:
         groups |= _drawn(description, (chains, draws), rng)
     return _assembled(description.labelled, groups)
-
-
-def moments_tree(description: Description) -> xr.DataTree:
-    """What `predict` needs of a fit and no more: no draws, no word about single terms."""
-    moments, labelled = description.moments(), description.labelled
-    points = {name: ((), float(value)) for name, value in labelled.unpack(moments["theta"][1]).items()}
-    return _assembled(labelled, {"evidence": xr.Dataset(_as_filed({**moments, **points}))})
 
 
 def at_alpha_tree(

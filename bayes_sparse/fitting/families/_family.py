@@ -25,8 +25,11 @@ from bayes_sparse.inputs.kernel_width import Rating, WidthSearch
 from bayes_sparse.inputs.model import Centred, Model, slab_precision
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.alternatives import in_a_sentence
+from bayes_sparse.trees.at_hand import at_hand
 from bayes_sparse.trees.description import Description
-from bayes_sparse.trees.write import fit_tree, moments_tree, with_width
+from bayes_sparse.trees.read import StoredFit
+from bayes_sparse.trees.support import SupportDescription
+from bayes_sparse.trees.write import fit_tree, with_width
 
 __all__ = [
     "Family",
@@ -239,25 +242,26 @@ class Found[End: Ended]:
         """Moments, and draws if any are asked for."""
         with _numbers_in_words(self.attributes["method"]):
             tree = fit_tree(self.description, self.attributes, draws=draws, chains=chains, rng=rng)
-        # On an L1 path there is no evidence, for the prior is improper.
-        self._check_finite(tree, *(("log_evidence",) if "alpha" in tree["evidence"] else ()))
+        self._check_finite(tree["evidence"].to_dataset())
         if "kept" in tree["evidence"] and Status.of(self.attributes["status"]).level != "bad":
             undecided = in_a_sentence(tree["evidence"].to_dataset())
             if undecided:
                 tell(undecided, UndecidedWarning)
         return tree if self.tried is None else with_width(tree, self.tried)
 
-    def moments(self) -> xr.DataTree:
-        """What predictions need, and no more: no draws, no word about single terms."""
+    def at_hand(self) -> StoredFit:
+        """The same without a tree: what predictions need, no draws and no word about single terms."""
         with _numbers_in_words(self.attributes["method"]):
-            tree = moments_tree(self.description)
-        self._check_finite(tree)
-        return tree
+            fit = at_hand(self.description, self.attributes)
+            assert fit.evidence is not None
+        self._check_finite(fit.evidence)
+        return fit
 
-    def _check_finite(self, tree: xr.DataTree, *more: str) -> None:
+    def _check_finite(self, evidence: xr.Dataset) -> None:
         """Refuse to hand out an answer that is none."""
-        evidence = tree["evidence"]
-        wrong = [name for name in (*_MOMENTS, *more) if not np.isfinite(evidence[name].to_numpy()).all()]
+        # On an L1 path there is no evidence, for the prior is improper.
+        names = (*_MOMENTS, *(() if isinstance(self.description, SupportDescription) else ("log_evidence",)))
+        wrong = [name for name in names if not np.isfinite(evidence[name].to_numpy()).all()]
         if wrong:
             raise ValueError(
                 f"The method {self.attributes['method']!r} ended in numbers that are not finite ({wrong[0]}): targets "

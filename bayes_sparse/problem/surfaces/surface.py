@@ -21,6 +21,8 @@ from bayes_sparse.problem.sparse_design import AnyDesign
 
 __all__ = ["Linear", "Look", "Surface"]
 
+_SMALL = 2**15  # numbers of a design that is looked at as one matrix: it stays in the cache
+
 
 class Look(Protocol):
     """What the likelihood looks like at one point."""
@@ -169,7 +171,23 @@ class Linear:
 
     def predictor(self, v: FloatArray) -> FloatArray:
         """Of each row at a point."""
+        if self._small is not None:
+            return self.problem.offset + self._small @ v
         return self.problem.offset + self.problem.design.times(v, self._index)
+
+    @cached_property
+    def _small(self) -> FloatArray | None:
+        """All columns where they are few: a search takes many steps, whose calls cost more than such products."""
+        design = self.problem.design
+        if isinstance(design, Design) and design.n * design.width <= _SMALL:
+            return np.ascontiguousarray(design.columns(self._index))
+        return None
+
+    def pulled_back(self, slope: FloatArray) -> FloatArray:
+        """``Phi' slope``, over all columns."""
+        if self._small is not None:
+            return slope @ self._small
+        return self.problem.design.transposed_times(slope)
 
     def along(self, Q: FloatArray) -> Linear:
         """Directions become columns of their own."""
@@ -200,7 +218,10 @@ class Linear:
         """``Phi' diag(b) Phi`` for curvatures b; where all observations have the same noise, the product is kept."""
         if self.problem.normal and (theta.size or np.ndim(self.problem.sigma) == 0):
             return np.asarray(self.gram * self.problem.noise(theta) ** -2.0)
-        return self.problem.design.gram(b)
+        if self._small is None or b.min(initial=0.0) < 0:
+            return self.problem.design.gram(b)
+        half = self._small * np.sqrt(b)[:, None]
+        return np.asarray(half.T @ half)
 
     def log_joint(self, v: FloatArray, theta: FloatArray) -> FloatArray:
         """Log-likelihood (S,) of all observations together, with their weights, for every draw and one theta."""
@@ -228,7 +249,7 @@ class _Look:
     @cached_property
     def gradient(self) -> FloatArray:
         """Along every column."""
-        return self._surface.problem.design.transposed_times(self._terms[1])
+        return self._surface.pulled_back(self._terms[1])
 
     def curvature(self) -> FloatArray:
         """``Phi' B Phi`` with B the curvature of each observation, which may be negative."""

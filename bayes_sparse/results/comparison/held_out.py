@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import logsumexp
@@ -20,8 +19,8 @@ from bayes_sparse.inputs.new_rows import features_of
 from bayes_sparse.inputs.table import Table, in_words, plain_labels
 from bayes_sparse.problem.quadrature import log_average
 from bayes_sparse.results.predict.new_rows import columns_at, drawn_weights
-from bayes_sparse.results.predict.predict import predict
-from bayes_sparse.trees.read import StoredFit, stored
+from bayes_sparse.results.predict.predict import predict_named
+from bayes_sparse.trees.read import StoredFit
 from bayes_sparse.trees.spread import variance_along
 
 __all__ = ["HeldOut", "held_out_rows", "log_scores"]
@@ -56,13 +55,12 @@ def held_out_rows(data: Any, target: str | None, called: str | None = None) -> H
     return HeldOut(data[0], y)
 
 
-def log_scores(tree: xr.DataTree, rows: HeldOut) -> FloatArray:
+def log_scores(fit: StoredFit, rows: HeldOut) -> FloatArray:
     """Log of the density of each target, or of its class's probability, averaged over the posterior.
 
     Of an evidence fit over the normal posterior of the predictor, the nuisance parameters at their estimates: exactly,
     without draws. Of draws by NUTS, corrected ones, and those of a posterior that is not normal, over the draws.
     """
-    fit = stored(tree)
     if fit.declared:
         raise ValueError(
             "Rows held out from a pm.Model of your own are not scored: set its pm.Data to them and use "
@@ -72,8 +70,8 @@ def log_scores(tree: xr.DataTree, rows: HeldOut) -> FloatArray:
         raise ValueError("Rows held out from a fit with an offset are not scored, since theirs is not known; use loo.")
     likelihood = fit.likelihood
     if likelihood.targets == "classes":
-        return _of_classes(tree, rows.X, _codes(tree, rows.y))
-    y = _codes(tree, rows.y).astype(float) if likelihood.targets == "two classes" else rows.y.astype(float)
+        return _of_classes(fit, rows.X, _codes(fit, rows.y))
+    y = _codes(fit, rows.y).astype(float) if likelihood.targets == "two classes" else rows.y.astype(float)
     wrong = likelihood.wrong(y)
     if wrong is not None:
         raise ValueError(f"The held-out targets must be {wrong} for a {likelihood.name} likelihood.")
@@ -94,9 +92,9 @@ def _has_better_draws(fit: StoredFit) -> bool:
     return fit.by_direction and fit.attributes.get("prior") != "gaussian"
 
 
-def _codes(tree: xr.DataTree, y: NDArray[Any]) -> NDArray[np.intp]:
+def _codes(fit: StoredFit, y: NDArray[Any]) -> NDArray[np.intp]:
     """Labels as the places of the fit's classes."""
-    known = [str(label) for label in tree["constant_data"]["class"].to_numpy().tolist()]
+    known = [str(label) for label in fit.constant["class"].to_numpy().tolist()]
     labels = [str(label) for label in plain_labels(y).tolist()]
     strange = sorted(set(labels) - set(known))
     if strange:
@@ -104,9 +102,9 @@ def _codes(tree: xr.DataTree, y: NDArray[Any]) -> NDArray[np.intp]:
     return np.array([known.index(label) for label in labels], dtype=np.intp)
 
 
-def _of_classes(tree: xr.DataTree, X: Any, codes: NDArray[np.intp]) -> FloatArray:
+def _of_classes(fit: StoredFit, X: Any, codes: NDArray[np.intp]) -> FloatArray:
     with quiet():
-        probability = predict(tree, X)["probability"].to_numpy()
+        probability = predict_named(fit, X)["probability"].to_numpy()
     _check_length(len(probability), len(codes))
     return np.asarray(np.log(np.maximum(probability[np.arange(len(codes)), codes], np.finfo(float).tiny)))
 

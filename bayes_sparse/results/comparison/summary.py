@@ -274,7 +274,7 @@ def score_columns(
     """Mean log predictive density of the rows held out, and row by row its distance from the reference's."""
     if rows is None:
         return pd.DataFrame(index=list(trees))
-    scores = {name: log_scores(tree, rows) for name, tree in trees.items()}
+    scores = {name: log_scores(stored(tree), rows) for name, tree in trees.items()}
     notes.append(f"Held-out log scores are means over {len(rows.y)} rows, in nats per row.")
     table = {}
     for name, own in scores.items():

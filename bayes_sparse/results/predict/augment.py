@@ -34,7 +34,8 @@ def augmentation(
     train, new : array (n, k), (m, k)
         Active columns at the training and at the new rows.
     """
-    basis, evidence, constant = fit.basis, fit.tree["evidence"].to_dataset(), fit.constant
+    assert fit.evidence is not None
+    basis, evidence, constant = fit.basis, fit.evidence, fit.constant
     if not isinstance(basis, rbf) or basis.standardise or "sigma" not in evidence:
         raise ValueError(
             "augment=True mends the variance of a regression with an rbf basis (normal likelihood, standardise=False); "

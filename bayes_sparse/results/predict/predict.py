@@ -116,7 +116,7 @@ def predict_named(
     warn: bool = True,
 ) -> xr.Dataset:
     """The same for the fit of a named model; ``warn`` of rows far from the data."""
-    tree, how = fit.tree, {"missing": missing, "unseen": unseen}
+    how = {"missing": missing, "unseen": unseen}
     if X is None:
         raise ValueError(f"Nothing to predict: pass new rows with the columns {fit.columns[:6]}.")
     if is_chunked(X):
@@ -136,11 +136,11 @@ def predict_named(
         )
     shift = np.zeros(len(rows)) if offset is None else vector_of(offset, new.given, "offset")[new.places]
     matrix = check_dense(features.tocsr() if issparse(features) else features, fit.basis)
-    if augment and was_sampled(tree):
+    if augment and was_sampled(fit.tree):
         raise ValueError("augment=True mends an evidence fit; NUTS draws are predicted from as they are: leave it out.")
 
     def averaged(moments: _Moments) -> tuple[FloatArray, FloatArray]:
-        if "evidence" in tree.children and not was_sampled(tree):
+        if fit.evidence is not None and not was_sampled(fit.tree):
             return _from_moments(fit, matrix, shift, augment, moments)
         return _from_draws(fit, matrix, shift, moments)
 
@@ -182,7 +182,8 @@ def _levels(likelihood: ordinal) -> list[_Moments]:
 def _from_moments(
     fit: StoredFit, X: Any, offset: FloatArray, augment: bool, moments: _Moments
 ) -> tuple[FloatArray, FloatArray]:
-    evidence, likelihood = fit.tree["evidence"].to_dataset(), fit.likelihood
+    assert fit.evidence is not None
+    evidence, likelihood = fit.evidence, fit.likelihood
     column = evidence["column"].to_numpy()
     Phi = columns_at(fit, X, column)
     mean = offset + Phi @ evidence["coordinate_mean"].to_numpy()
