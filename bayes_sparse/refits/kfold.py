@@ -34,6 +34,7 @@ def kfold(
     *,
     groups: Any = None,
     random_seed: int | None = 0,
+    whole: bool = True,
     workers: int | None = None,
     progressbar: bool = True,
     **fit_arguments: Any,
@@ -53,6 +54,9 @@ def kfold(
         Passed on to the splitter.
     random_seed : int, optional
         Of the split into so many parts, and of `fit`.
+    whole : bool
+        Whether all rows are fitted too, to tell the effective number of parameters. False saves that fit where only the
+        elpd is asked for; ``p`` is NaN then. A `pm.Model` of your own is always fitted.
     workers : int, optional
         Processes; None for as many as there are cores, where that is quicker. The answer is the same.
     progressbar : bool
@@ -64,8 +68,7 @@ def kfold(
     -------
     arviz_stats.ELPDData
         With the value of every row, for `az.compare`, also beside those of `loo`. ``statuses`` counts how the fits
-        ended, ``notes`` says what else to know, and ``fit`` is the fit of all rows, a tree for `predict` and the like,
-        without draws if its method is not NUTS.
+        ended, ``notes`` says what else to know.
 
     Notes
     -----
@@ -93,7 +96,7 @@ def kfold(
     folds, groups = in_the_order_of(labelled, folds, "`folds`"), in_the_order_of(labelled, groups, "`groups`")
     split = folds_of(rows.of(folds), rows, rows.of(groups), random_seed)
     refit = Refit(rows, split, {"model": model, "random_seed": random_seed, **fit_arguments})
-    return cross_validated(refit, workers, progressbar, one_out=isinstance(folds, str))
+    return cross_validated(refit, workers, progressbar, one_out=isinstance(folds, str), whole=whole)
 
 
 def _own(
@@ -126,14 +129,16 @@ def cross_validated(
     progressbar: bool,
     *,
     one_out: bool,
-    check: Callable[[StoredFit], None] = lambda whole: None,
+    whole: bool = True,
+    check: Callable[[StoredFit], None] = lambda fitted: None,
 ) -> Any:
-    """All folds as ArviZ's object; ``check`` is shown the fit of all rows before any other is made."""
-    made = refit.whole()
-    whole = made.fit
-    check(whole)
-    refit = refit.as_in(whole)
-    if whole.targets in ("two classes", "classes"):
+    """All folds as ArviZ's object; ``check`` is shown the fit of all rows before any other is made, if it is."""
+    fitted = refit.whole() if whole else None
+    if fitted is not None:
+        check(fitted)
+    refit = refit.as_in(fitted)
+    targets = refit.arguments["likelihood"].targets if fitted is None else fitted.targets
+    if targets in ("two classes", "classes"):
         check_classes(refit.folds, refit.rows.y)
     number = len(refit.folds)
     with FitProgress("Cross-validation", progressbar) as progress:
@@ -150,10 +155,12 @@ def cross_validated(
     tested, scores = tested[order], np.concatenate([one.scores for one in scored])[order]
     weights = np.ones(len(tested)) if rows.weights is None else rows.weights[tested]
     elpd = weights * scores
-    gained = weights * refit.scores(whole, rows.at(tested)) - elpd
+    gained = np.full(len(elpd), np.nan)
+    if fitted is not None:
+        gained = weights * refit.scores(fitted, rows.at(tested)) - elpd
     statuses = dict(Counter(one.status for one in scored))
     pointwise = xr.DataArray(elpd, dims=[table.obs_dim], coords={table.obs_dim: table.rows[tested]}, name=table.target)
-    posterior = whole.posterior
+    posterior = None if fitted is None else fitted.posterior
     common: dict[str, Any] = {
         "elpd": float(elpd.sum()),
         "se": float(np.sqrt(len(elpd) * np.var(elpd))),
@@ -165,8 +172,7 @@ def cross_validated(
         "good_k": None,
         "elpd_i": pointwise,
         "statuses": statuses,
-        "notes": _notes(refit, scored, len(tested), left_out(whole)),
-        "made": made,
+        "notes": _notes(refit, scored, len(tested), fitted),
     }
     _tell(statuses)
     from bayes_sparse.results.elpd import RefittedKFold, RefittedLOO  # imports ArviZ, which takes a second
@@ -176,8 +182,10 @@ def cross_validated(
     return RefittedKFold(n_folds=number, p_kfold_i=pointwise.copy(data=gained), **common)
 
 
-def _notes(refit: Refit, scored: list[Scored], tested: int, always: int) -> tuple[str, ...]:
+def _notes(refit: Refit, scored: list[Scored], tested: int, whole: StoredFit | None) -> tuple[str, ...]:
     notes, n, number = [], refit.rows.n, len(scored)
+    # What is constant in all rows is so in every fit.
+    always = min(one.left_out for one in scored) if whole is None else left_out(whole)
     if tested < n:
         notes.append(f"{n - tested} of {n} rows are in no part to be scored, and not in the elpd.")
     short = sum(one.left_out > always for one in scored)

@@ -15,7 +15,7 @@ from bayes_sparse.fitting.fit import fit
 from bayes_sparse.inputs.rows import Rows
 from bayes_sparse.inputs.table import Table, vector_of
 from bayes_sparse.refits.folds import Fold
-from bayes_sparse.refits.refit import Made, Refit, Scored
+from bayes_sparse.refits.refit import Refit, Scored
 from bayes_sparse.trees.read import StoredFit, stored
 
 __all__ = ["OwnRefit", "own_rows"]
@@ -38,9 +38,9 @@ def own_rows(tree: xr.DataTree, weights: Any) -> Rows:
 class OwnRefit(Refit):
     """Fits of a user's own model to some of its rows."""
 
-    def whole(self) -> Made:
+    def whole(self) -> StoredFit:
         """The fit of all rows."""
-        return Made(stored(self._without(np.empty(0, dtype=int))))
+        return stored(self._without(np.empty(0, dtype=int)))
 
     def _without(self, left_out: Any) -> xr.DataTree:
         weights = np.ones(self.rows.n) if self.rows.weights is None else self.rows.weights.copy()

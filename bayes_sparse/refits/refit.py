@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from bayes_sparse.common.progress import quiet
@@ -16,18 +15,22 @@ from bayes_sparse.fitting.choices import choose, choose_likelihood
 from bayes_sparse.fitting.families import Found
 from bayes_sparse.fitting.fit import fit
 from bayes_sparse.fitting.search import search
+from bayes_sparse.inference.method import Method
 from bayes_sparse.inputs import basis as bases
-from bayes_sparse.inputs.model import Handed
+from bayes_sparse.inputs.likelihoods import Likelihood
+from bayes_sparse.inputs.model import Handed, Model
 from bayes_sparse.inputs.rows import Rows
 from bayes_sparse.inputs.table import plain_labels
+from bayes_sparse.inputs.target import target_of
 from bayes_sparse.methods.nuts import NUTS
 from bayes_sparse.refits.folds import Fold
 from bayes_sparse.results.comparison.held_out import HeldOut, log_scores
 from bayes_sparse.trees.read import StoredFit, stored
 
-__all__ = ["Made", "Refit", "Scored", "left_out"]
+__all__ = ["Refit", "Scored", "left_out"]
 
-_OF_DRAWS = ("draws", "chains", "random_seed", "keep_columns")  # arguments of `fit` that say nothing to a search
+# Arguments of `fit` that are no settings of a model or a method.
+_BESIDE = ("basis", "keep", "draws", "chains", "random_seed", "keep_columns")
 
 
 class Scored(NamedTuple):
@@ -38,16 +41,12 @@ class Scored(NamedTuple):
     left_out: int
 
 
-class Made(NamedTuple):
-    """A fit as it is read, and what is to be written into a tree if anybody asks; None where there is one."""
+class _Chosen(NamedTuple):
+    """What is fitted, by what, and the likelihood, "auto" where the targets say which."""
 
-    fit: StoredFit
-    found: Found[Any] | None = None
-
-    @property
-    def tree(self) -> xr.DataTree:
-        """Without draws where it is not sampled."""
-        return self.fit.tree if self.found is None else self.found.tree(0, 1, np.random.default_rng(0))
+    model: Model
+    method: Method
+    likelihood: str | Likelihood
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,32 +68,44 @@ class Refit:
         """How features become basis functions."""
         return bases.resolve(self.arguments.get("basis", "linear"))
 
-    def whole(self) -> Made:
+    def whole(self) -> StoredFit:
         """The fit of all rows."""
         return self._fit(self.rows)
 
-    def as_in(self, whole: StoredFit) -> Refit:
-        """With the likelihood that the fit of all rows has: some of them may look as if they were of another."""
-        return self if whole.declared else replace(self, arguments={**self.arguments, "likelihood": whole.likelihood})
+    def as_in(self, whole: StoredFit | None) -> Refit:
+        """With the likelihood that all rows have: some of them may look as if they were of another."""
+        if whole is not None and whole.declared:
+            return self
+        likelihood = self._likelihood() if whole is None else whole.likelihood
+        return replace(self, arguments={**self.arguments, "likelihood": likelihood})
 
-    def _fit(self, rows: Rows) -> Made:
-        """A fit to some rows; what nobody asks for, such as what its terms mean, is not looked into."""
+    def _likelihood(self) -> Likelihood:
+        """Of all rows that count, without a fit of them."""
+        asked, weights = self._chosen.likelihood, self.rows.weights
+        asked = "categorical" if self.rows.by_class and asked == "auto" else asked
+        rows = self.rows if weights is None else self.rows.at(np.flatnonzero(weights))
+        return target_of(rows.tables[0], asked)[2]
+
+    def _fit(self, rows: Rows) -> StoredFit:
+        """A fit to some rows, of which nobody asks what its terms mean."""
         with quiet():
             if self.samples:
-                tree = fit(data=rows, **{**self.arguments, "basis": self.basis, "progressbar": False})
-                return Made(stored(tree))
-            found = self._found(rows)
-            return Made(found.at_hand(), found)
+                return stored(fit(data=rows, **{**self.arguments, "basis": self.basis, "progressbar": False}))
+            return self._found(rows).at_hand()
 
     def _found(self, rows: Rows) -> Found[Any]:
-        """The end of an evidence method on some rows."""
-        given = {name: value for name, value in self.arguments.items() if name not in (*_OF_DRAWS, "basis")}
-        model, method = given.pop("model"), given.pop("method", "evidence")
-        likelihood, keep = given.pop("likelihood", "auto"), given.pop("keep", None)
+        """The end of an evidence method."""
+        chosen = self._chosen
+        handed = Handed(rows, likelihood=chosen.likelihood, basis=self.basis, keep=self.arguments.get("keep"))
+        return search(chosen.model, chosen.method, handed, progressbar=False)
+
+    @cached_property
+    def _chosen(self) -> _Chosen:
+        """What the arguments say, checked."""
+        given = {name: value for name, value in self.arguments.items() if name not in _BESIDE}
+        model, method, likelihood = given.pop("model"), given.pop("method", "evidence"), given.pop("likelihood", "auto")
         chosen, chosen_method = choose(model, method, likelihood, given)
-        likelihood = choose_likelihood(chosen, likelihood, chosen_method)
-        handed = Handed(rows, likelihood=likelihood, basis=self.basis, keep=keep)
-        return search(chosen, chosen_method, handed, progressbar=False)
+        return _Chosen(chosen, chosen_method, choose_likelihood(chosen, likelihood, chosen_method))
 
     def scores(self, fitted: StoredFit, rows: Rows) -> FloatArray:
         """Log density of each row."""
@@ -115,7 +126,7 @@ class Refit:
             raise ValueError(f"{fold.name}: {problem}") from problem
 
     def _scored(self, fold: Fold) -> Scored:
-        fitted = self._fit(self.rows.at(fold.fitted(self.rows.n))).fit
+        fitted = self._fit(self.rows.at(fold.fitted(self.rows.n)))
         return Scored(self.scores(fitted, self.rows.at(fold.test)), str(fitted.status or "sampled"), left_out(fitted))
 
 

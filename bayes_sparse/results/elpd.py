@@ -6,14 +6,12 @@ Importing this imports ArviZ, which takes a second: functions do it when they ar
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from textwrap import fill
 from typing import Any
 
-import xarray as xr
 from arviz_stats.utils import ELPDDataLOO, ELPDDataLOOKFold
 
-__all__ = ["CAVEAT", "Refitted", "RefittedKFold", "RefittedLOO", "SelectedLOO"]
+__all__ = ["CAVEAT", "RefittedKFold", "RefittedLOO", "SelectedLOO"]
 
 CAVEAT = (
     "The terms and hyper-parameters of this fit were found with every row, so its elpd is too high; bs.loo(tree, "
@@ -40,8 +38,8 @@ class SelectedLOO(ELPDDataLOO):
 
 
 @dataclass(kw_only=True, repr=False)
-class Refitted:
-    """What fits that have not seen the rows they score have beside their scores.
+class RefittedLOO(ELPDDataLOO):
+    """Every row scored by a fit that has not seen it.
 
     Attributes
     ----------
@@ -49,32 +47,24 @@ class Refitted:
         How many of the fits ended how.
     notes : tuple of str
         What else to know; below the table in print.
-    made : any
-        The fit of all rows, of which `fit` is the tree.
     """
 
     statuses: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    made: Any = field(default=None, compare=False)
 
-    @cached_property
-    def fit(self) -> xr.DataTree:
-        """The tree of the fit of all rows, as it would be without any cross-validation; written when asked for."""
-        tree: xr.DataTree = self.made.tree
-        return tree
+    def _header(self) -> str:
+        return f"Computed from {self.n_data_points} fits, each without the row that it scores."
 
     def _footer(self) -> str:
         return "".join(f"\n{fill(note, _WIDTH)}" for note in self.notes)
 
 
 @dataclass(kw_only=True, repr=False)
-class RefittedLOO(Refitted, ELPDDataLOO):
-    """Every row scored by a fit that has not seen it."""
+class RefittedKFold(ELPDDataLOOKFold):
+    """Every row scored by a fit that has not seen its fold; attributes as those of `RefittedLOO`."""
 
-    def _header(self) -> str:
-        return f"Computed from {self.n_data_points} fits, each without the row that it scores."
+    statuses: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
-
-@dataclass(kw_only=True, repr=False)
-class RefittedKFold(Refitted, ELPDDataLOOKFold):
-    """Every row scored by a fit that has not seen its fold."""
+    def _footer(self) -> str:
+        return "".join(f"\n{fill(note, _WIDTH)}" for note in self.notes)

@@ -47,7 +47,7 @@ class FitAtHand(StoredFit):
             filed = {name: (dims, np.asarray(values, order="C")) for name, (dims, values) in (moments | points).items()}
             return xr.Dataset(filed, attrs=self.told)
         if name == "constant_data":
-            known = labelled.constant_data or {}
+            known = (labelled.constant_data or {}) | {name: (("basis",), own) for name, own in labelled.labels.items()}
             return xr.Dataset({"class" if name == "classes" else name: values for name, values in known.items()})
         return None
 
