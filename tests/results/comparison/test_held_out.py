@@ -11,6 +11,7 @@ from scipy.stats import norm
 import bayes_sparse as bs
 from bayes_sparse.results.comparison import compare
 from bayes_sparse.results.comparison.held_out import HeldOut, held_out_rows, log_scores
+from bayes_sparse.trees.read import stored
 
 from .by_hand import approximate, normal_values, sampled
 
@@ -21,7 +22,7 @@ NEW = np.random.default_rng(1).standard_normal((15, 3))
 
 
 def scores(tree, X, y):
-    return log_scores(tree, held_out_rows((X, y), None))
+    return log_scores(stored(tree), held_out_rows((X, y), None))
 
 
 def test_a_normal_likelihood_against_its_closed_form():
@@ -147,7 +148,7 @@ def test_an_offset_that_is_not_known_and_a_model_of_your_own_are_refused():
     rows = HeldOut(NEW, np.zeros(15), offset=np.linspace(0, 3, 15))
     predicted = bs.predict(with_offset, NEW, offset=rows.offset)
     exact = norm.logpdf(0.0, predicted["mean"], predicted["sd"])
-    np.testing.assert_allclose(log_scores(with_offset, rows), exact, rtol=1e-12)
+    np.testing.assert_allclose(log_scores(stored(with_offset), rows), exact, rtol=1e-12)
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", 0.5, 0.005, shape=3)
         w = pm.Normal("w", 0.0, tau=alpha, shape=3)
