@@ -50,6 +50,8 @@ class FitProgress:
 
     def __call__(self, iteration: int, objective: float, active: int) -> None:
         """Report an iteration."""
+        if not self._enabled:  # most fits: a line that nobody sees is not written
+            return
         self.say(f"{self._title}: iteration {iteration}, objective {objective:.2f}, {active} terms active")
 
     def say(self, text: str) -> None:

@@ -105,7 +105,7 @@ class _State:
         self._path, self._unit, self._eps, self._sigma = path, unit, eps * unit, sigma * unit
         self.index, self.w, self.theta = start.index, start.w.copy(), start.theta
         self._drop(self.priced & (np.abs(self.w) <= self._eps))
-        self.value = self._criterion(self.w, self.eta)
+        self.value, self._terms = self._criterion(self.w, self.eta)
 
     @property
     def priced(self) -> NDArray[np.bool_]:
@@ -117,18 +117,18 @@ class _State:
         self.rows = self._path.columns.take(self.index)
         self.eta = self._path.problem.offset + self.w @ self.rows
 
-    def _criterion(self, w: FloatArray, eta: FloatArray) -> float:
+    def _criterion(self, w: FloatArray, eta: FloatArray) -> tuple[float, tuple[FloatArray, ...]]:
+        """Its value, and what the likelihood says there."""
         own = w[self.priced]
         smooth = float(np.sum(-np.expm1(-0.5 * (own / self._sigma) ** 2)))
         R = float(np.abs(own).sum()) / self._unit
-        likelihood = float(self._path.problem.terms(eta, self.theta)[0].sum())
+        terms = self._path.problem.terms(eta, self.theta)
         unpriced = 0.5 * float(self._path.precision[self.index] @ w**2)
-        return -likelihood + unpriced + (smooth * float(np.log(R)) if len(own) else 0.0)
+        return -float(terms[0].sum()) + unpriced + (smooth * float(np.log(R)) if len(own) else 0.0), terms
 
     def _derivatives(self) -> tuple[FloatArray, FloatArray]:
         """Slope and curvature of the smoothed criterion."""
-        problem, precision = self._path.problem, self._path.precision[self.index]
-        _, first, second = problem.terms(self.eta, self.theta)[:3]
+        precision, (_, first, second) = self._path.precision[self.index], self._terms[:3]
         w, s = np.where(self.priced, self.w, 0.0), np.where(self.priced, np.sign(self.w), 0.0)
         fading = np.where(self.priced, np.exp(-0.5 * (w / self._sigma) ** 2), 1.0)
         smooth, R = float(np.sum(1 - fading)), float(np.abs(w).sum())
@@ -154,21 +154,22 @@ class _State:
         along = move @ self.rows
         for _ in range(_HALVINGS):
             w, eta = self.w + scale * move, self.eta + scale * along
-            value = self._criterion(w, eta)
+            value, terms = self._criterion(w, eta)
             if np.isfinite(value) and value <= self.value + 1e-12 * abs(self.value):
                 break
             scale, bound = scale / 2, np.zeros_like(bound)
         else:
             return True
         done = promise <= _PROMISE and not bound.any()
-        self.w, self.eta = w, eta
+        self.w, self.eta, self.value, self._terms = w, eta, value, terms
         if bound.any():
             self._drop(bound)
         if self.theta.size:
             new = best_theta(self._path.problem, self.eta, self.theta)
             done = done and float(np.abs(new - self.theta).max()) <= 1e-8
             self.theta = new
-        self.value = self._criterion(self.w, self.eta)
+        if bound.any() or self.theta.size:
+            self.value, self._terms = self._criterion(self.w, self.eta)
         return done
 
     def point(self) -> Point:

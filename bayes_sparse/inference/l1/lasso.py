@@ -43,7 +43,7 @@ class ColumnStore:
         if len(new):
             self._append(new)
         place = self._place[index]
-        if len(place) and place[-1] - place[0] == len(place) - 1 and (np.diff(place) == 1).all():
+        if len(place) and place[-1] - place[0] == len(place) - 1 and (place[1:] > place[:-1]).all():
             return self._held[place[0] : place[-1] + 1]  # side by side: no copy
         return np.asarray(self._held[place])
 
@@ -146,9 +146,9 @@ class Lasso:
         start = Spot(np.inf, index, np.zeros(len(index)), self.offset, *self.look(self.offset), blank, np.inf, 0)
         return self.solve(np.inf, start, 1e-10)
 
-    def cold(self, lam: float, tolerance: float) -> Spot:
-        """The minimum at a price, from nothing."""
-        spot = self.null()
+    def cold(self, lam: float, tolerance: float, null: Spot | None = None) -> Spot:
+        """The minimum at a price, from nothing; ``null`` where that is known."""
+        spot = self.null() if null is None else null
         price = largest = self.largest(spot)
         while price > lam:
             price = max(lam, price * _LEAP)

@@ -284,7 +284,8 @@ class Path:
     def cold(self, knob: float, tolerance: float) -> Point:
         """The point at a knob, from nothing."""
         theta = self.null.theta
-        return self._settle(knob, self._lasso(theta).cold(knob, tolerance), theta, tolerance)
+        null = None if theta.size else self.null.spot
+        return self._settle(knob, self._lasso(theta).cold(knob, tolerance, null), theta, tolerance)
 
     def at(self, knob: float, near: Point, tolerance: float) -> Point:
         """The point at a knob, from another one."""

@@ -73,7 +73,7 @@ def _newton(
         own = np.flatnonzero(active)
         push = slope[own] - price[own] * sign[own]
         whole = len(own) == len(slope)
-        found, _ = lapack.dpotrs(cholesky(H if whole else H[np.ix_(own, own)]), push, lower=1)
+        found, _ = lapack.dpotrs(cholesky(H if whole else H[own[:, None], own]), push, lower=1)
         wrong = entering[own] & (found * sign[own] <= 0)
         if not wrong.any():
             move = np.zeros_like(slope)
