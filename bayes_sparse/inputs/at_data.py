@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_sparse.common.types import FloatArray
+from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.compiled import Compiled
 from bayes_sparse.inputs.likelihoods import Likelihood, compiled
 from bayes_sparse.problem.likelihood_check import LikelihoodCheck
@@ -32,6 +32,10 @@ class LikelihoodAtData:
         if eta.ndim == 1 and len(eta) >= 2 * _ROWS:
             return _in_blocks(terms, eta, self.y, theta)
         return tuple(terms(eta, self.y, *theta))
+
+    def at(self, rows: IntArray) -> LikelihoodAtData:
+        """The same of some rows."""
+        return LikelihoodAtData(self.likelihood, self.y[rows])
 
     @property
     def broadcasts(self) -> bool:

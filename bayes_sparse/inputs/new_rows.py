@@ -68,7 +68,7 @@ def features_of(
         matrix, rows, dim, names = X.X, X.rows, X.obs_dim, X.columns
         places, number = np.arange(X.n), X.n
     else:
-        given, rows, dim = _given_again(X, how, how.behind(columns if needed is None else needed))
+        given, rows, dim = _given_again(X, how, columns if needed is None else needed)
         places, number = np.arange(len(rows)), len(rows)
         if doing == "drop":
             places = np.flatnonzero(~lost_in(given, how.given)[0])
@@ -96,7 +96,7 @@ def _checked_missing(how: Encoding, missing: Missing | None) -> str:
     return missing
 
 
-def _given_again(X: Any, how: Encoding, wanted: set[str]) -> tuple[Features | list[Any], NDArray[Any], str]:
+def _given_again(X: Any, how: Encoding, needed: Collection[str]) -> tuple[Features | list[Any], NDArray[Any], str]:
     """The columns handed in, in the order of the fit's; zeros for those that may be missing and are."""
     X = _one_row(X, how)
     names = how.given
@@ -119,6 +119,7 @@ def _given_again(X: Any, how: Encoding, wanted: set[str]) -> tuple[Features | li
         return ([matrix[j] for j in order] if isinstance(matrix, list) else matrix[:, order]), rows, dim
     parts, rows, dim = frame_parts(X)
     absent = [name for name in names if name not in parts]
+    wanted = how.behind(needed) if absent else set[str]()
     if wanted.intersection(absent):
         lacking = [name for name in absent if name in wanted]
         raise ValueError(

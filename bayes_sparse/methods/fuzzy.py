@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, lapack
+from scipy.linalg import lapack
 
 from bayes_sparse.common.checks import check_search, positive
 from bayes_sparse.common.statuses import Status
@@ -64,12 +64,12 @@ class Fuzzy:
 
     def __call__(self, path: Path, report: Report) -> PathOutcome:
         """Minimise the smoothed criterion."""
-        if not path.largest > 0:
-            return PathOutcome(path.null, Status.NULL, 0)
         search, order = path, None
         if isinstance(path.problem.design, Design):  # sparse columns stay sparse, and as they are
             own, order = in_own_order(path.problem)
             search = Path(own, path.allowed[order])
+        if not search.largest > 0:
+            return PathOutcome(path.null, Status.NULL, 0)
         # With a normal likelihood weights are in the units of the targets, so eps is too.
         unit = float(np.exp(search.null.theta[0])) if path.own_noise else 1.0
         sigma = np.sqrt(self.eps) if self.sigma is None else self.sigma
@@ -183,6 +183,15 @@ def _newton(H: FloatArray, slope: FloatArray) -> FloatArray:
     if info == 0:
         x, _ = lapack.dpotrs(L, slope, lower=1)
         return np.asarray(x)
-    values, vectors = eigh(H)
+    values, vectors = _eigen(H)
     size = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
     return np.asarray(vectors @ ((vectors.T @ slope) / size))
+
+
+def _eigen(H: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and vectors as `scipy.linalg.eigh` has them, whose checks take longer than a small matrix does."""
+    work, whole, _ = lapack.dsyevr_lwork(len(H), lower=1)
+    values, vectors, _, _, info = lapack.dsyevr(H, lower=1, lwork=int(work), liwork=int(whole))
+    if info != 0:
+        raise np.linalg.LinAlgError("the eigenvalues of a curvature were not found")
+    return values, vectors

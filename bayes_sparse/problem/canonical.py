@@ -41,16 +41,17 @@ def in_own_order(problem: Problem) -> tuple[Problem, IntArray]:
         full[~problem.free] = precision
         return full[order][~free]
 
-    def pointwise(eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
+    def moved_rows(eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
         return tuple(term[rows] for term in problem.pointwise(eta[back], theta))
 
+    at = getattr(problem.pointwise, "at", None)  # a likelihood of ours is made anew for the rows in their order
     own = replace(
         problem,
         design=Design(_rounded(design.columns(order[:M])[rows]), extra=design.extra[rows]),
         y=problem.y[rows],
         free=free,
         fixed_precision=(lambda theta: moved(fixed(theta))) if callable(fixed) else moved(np.asarray(fixed)),
-        pointwise=pointwise,
+        pointwise=moved_rows if at is None else at(rows),
         many=None,
         fewer=None,
         offset=problem.offset[rows],
@@ -65,5 +66,9 @@ def in_own_order(problem: Problem) -> tuple[Problem, IntArray]:
 
 def _rounded(Phi: FloatArray) -> FloatArray:
     """To a part of each column's largest entry that is a power of two, so that nothing else is lost."""
-    step = 2.0 ** (np.ceil(np.log2(np.maximum(np.abs(Phi).max(axis=0, initial=0.0), 1e-300))) - _DIGITS)
-    return np.ascontiguousarray(np.round(Phi / step) * step)
+    largest = np.maximum(Phi.max(axis=0, initial=0.0), -Phi.min(axis=0, initial=0.0))
+    step = 2.0 ** (np.ceil(np.log2(np.maximum(largest, 1e-300))) - _DIGITS)
+    out = np.ascontiguousarray(Phi / step)
+    np.rint(out, out=out)
+    out *= step
+    return out

@@ -63,10 +63,10 @@ class Design:
         self._X = X
         self._shift = np.zeros(self.M) if shift is None else shift
         self._scale = np.ones(self.M) if scale is None else scale
-        plain = shift is None and scale is None and X.dtype == np.float64
-        if not plain and X.size * 8 <= _BLOCK_BYTES:
+        self._bare = shift is None and scale is None  # the columns are as they lie there
+        if not (self._bare and X.dtype == np.float64) and X.size * 8 <= _BLOCK_BYTES:
             self._X = self._standardised(X, slice(None))
-            self._shift, self._scale = np.zeros(self.M), np.ones(self.M)
+            self._shift, self._scale, self._bare = np.zeros(self.M), np.ones(self.M), True
         # Without a scale nothing tells how far a column is from zero.
         far = np.abs(self._shift) / self._scale if scale is not None else np.where(self._shift != 0, np.inf, 0.0)
         self._in_products, self._in_squares = self._split(far > _FAR_PRODUCTS), self._split(far > _FAR_SQUARES)
@@ -165,14 +165,15 @@ class Design:
 
     def project(self, directions: FloatArray) -> FloatArray:
         """``Phi @ directions`` over the M basis functions, for directions of shape (M, k)."""
-        scaled = directions / self._scale[:, None]
+        scaled = directions if self._bare else directions / self._scale[:, None]
         if self._as_it_is(self._in_products):
             out = self._X @ scaled
         else:
             out = np.zeros((self.n, directions.shape[1]))
             for rows, columns, block in self._blocks(self._in_products):
                 out[rows] += block @ scaled[columns]
-        out -= self._in_products.products @ scaled
+        if not self._bare:
+            out -= self._in_products.products @ scaled
         return np.asarray(out)
 
     def along(self, Q: FloatArray) -> Design:
@@ -197,10 +198,11 @@ class Design:
             first += weights[rows] @ block
             left = block * (weights if half is None else half)[rows, None]
             inside += left.T @ (block if half is None else left)
-        shifted = np.outer(self._in_squares.products, first - 0.5 * total * self._in_squares.products)
-        inside -= shifted
-        inside -= shifted.T
-        inside /= self._scale[:, None] * self._scale
+        if not self._bare:
+            shifted = np.outer(self._in_squares.products, first - 0.5 * total * self._in_squares.products)
+            inside -= shifted
+            inside -= shifted.T
+            inside /= self._scale[:, None] * self._scale
         out[:M, :M] = inside
         out[:, M:] = self.cross(self.extra, weights)
         out[M:, :M] = out[:M, M:].T
@@ -214,6 +216,8 @@ class Design:
 
     def _centre(self, products: FloatArray, shift: _Shift, totals: FloatArray) -> None:
         """From products ``X' v`` to ``Phi' v``, in their place; totals are the sums of each v."""
+        if self._bare:
+            return
         products -= np.outer(shift.products, totals)
         products /= self._scale[:, None]
 
@@ -222,7 +226,7 @@ class Design:
         return np.maximum(square - shift * (2 * first - total * shift), 0.0) / self._scale**2
 
     def _standardised(self, X: NDArray[Any], columns: IntArray | slice) -> FloatArray:
-        if self.shift is None and self.scale is None:
+        if self._bare:
             return X.astype(float, copy=False)
         out = X - self._shift[columns]
         out /= self._scale[columns]
