@@ -36,19 +36,20 @@ def penalised_quadratic(
         1 or -1 confines a coordinate to that sign, 0 does not.
     """
     x, slope = v.copy(), gradient.copy()  # slope = gradient - H (x - v) throughout
-    free = price == 0
+    free, priced, limit = price == 0, price != 0, price * (1 + _SLACK)
     solved = False
     for round_ in range(_ROUNDS):
-        entering = (x == 0) & ~free & (np.abs(slope) > price * (1 + _SLACK))
+        entering = (x == 0) & priced & (np.abs(slope) > limit)
         if side is not None:
             entering &= slope * side >= 0
-        if solved and not entering.any():
+        number = np.count_nonzero(entering)
+        if solved and not number:
             return x
         most = max(_FEW, int(_PART * np.count_nonzero(x))) if round_ < _TOGETHER else 1
-        if entering.sum() > most:
+        if number > most:
             excess = np.where(entering, np.abs(slope) - price, 0.0)
             entering &= excess >= np.partition(excess, -most)[-most]
-        sign = np.where(entering, np.sign(slope), np.sign(x))
+        sign = np.sign(np.where(entering, slope, x))
         move = _newton(H, slope, price, sign, free, entering)
         if move is None:
             return x
@@ -69,12 +70,13 @@ def _newton(
 ) -> FloatArray | None:
     """Step to the maximum for the guessed signs, without those that would enter on the wrong side; None for no step."""
     active = (sign != 0) | free
-    while active.any():
-        own = np.flatnonzero(active)
-        push = slope[own] - price[own] * sign[own]
+    while len(own := active.nonzero()[0]):
+        side = sign[own]
         whole = len(own) == len(slope)
-        found, _ = lapack.dpotrs(cholesky(H if whole else H[own[:, None], own]), push, lower=1)
-        wrong = entering[own] & (found * sign[own] <= 0)
+        found, _ = lapack.dpotrs(
+            cholesky(H if whole else H[own[:, None], own]), slope[own] - price[own] * side, lower=1
+        )
+        wrong = entering[own] & (found * side <= 0)
         if not wrong.any():
             move = np.zeros_like(slope)
             move[own] = found
@@ -102,13 +104,14 @@ def _best_step(
     crossing = (price > 0) & (target * sign < 0)
     target[crossing] = 0.0
     gain, fall = _gain(H, slope, price, x, target)
-    if crossing.any():
+    crosses = crossing.any()
+    if crosses:
         line = _line(H, slope, price, x, move, side)
         other, less = _gain(H, slope, price, x, line)
         # What rounding left beside zero is worth nothing, but as long as it is not zero it has the wrong sign.
         if other > gain or (gain <= 0.0 and np.any((line == 0) & (x != 0))):
             return line, slope - less, False
-    return None if gain <= 0.0 else (target, slope - fall, not crossing.any())
+    return None if gain <= 0.0 else (target, slope - fall, not crosses)
 
 
 def _gain(

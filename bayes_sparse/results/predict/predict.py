@@ -128,7 +128,8 @@ def predict_named(
         if offset is not None:
             raise ValueError("With several classes there is no `offset`: leave it out.")
         return predict_classes(fit, X, how, warn=warn)
-    new = features_of(X, fit.columns, fit.encodings[0], needed=fit.needed[0], missing=missing, unseen=unseen)
+    needed = None if isinstance(X, np.ndarray) else fit.needed[0]  # a frame may lack columns, an array has them all
+    new = features_of(X, fit.columns, fit.encodings[0], needed=needed, missing=missing, unseen=unseen)
     features, rows, dim = new.X, new.rows, new.dim
     if offset is None and warn and "offset" in fit.constant:
         tell(
