@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,17 @@ class LikelihoodAtData:
 
     def __call__(self, eta: FloatArray, theta: FloatArray) -> tuple[FloatArray, ...]:
         """Value and three derivatives at predictors and logs of the nuisance parameters."""
-        terms = compiled(self.likelihood)
         if eta.ndim == 1 and len(eta) >= 2 * _ROWS:
-            return _in_blocks(terms, eta, self.y, theta)
-        return tuple(terms(eta, self.y, *theta))
+            return _in_blocks(self._terms, eta, self.y, theta)
+        return tuple(self._terms(eta, self.y, *theta))
+
+    @cached_property
+    def _terms(self) -> Compiled:
+        return compiled(self.likelihood)
+
+    def __reduce__(self) -> Any:
+        """Without what is compiled."""
+        return LikelihoodAtData, (self.likelihood, self.y)
 
     def at(self, rows: IntArray) -> LikelihoodAtData:
         """The same of some rows."""

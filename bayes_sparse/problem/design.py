@@ -100,6 +100,10 @@ class Design:
         out[:, ~inside] = self.extra[:, index[~inside] - self.M]
         return out
 
+    def by_rows(self) -> FloatArray:
+        """All M basis functions as a C-ordered matrix, not to be written to."""
+        return self._standardised(self._X, slice(None))
+
     def times(self, w: FloatArray, index: IntArray) -> FloatArray:
         """Predictor ``Phi[:, index] @ w`` without taking the columns out, unless they are few."""
         inside = index < self.M

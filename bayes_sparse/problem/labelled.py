@@ -259,7 +259,7 @@ class LabelledProblem:
         more = np.bincount(first, minlength=self.M)[first] - 1
         return [self.names[j] if not k else f"{self.names[j]} and {k} more" for j, k in zip(first, more, strict=True)]
 
-    @property
+    @cached_property
     def order(self) -> NDArray[np.intp]:
         """Column of each weight of the surface."""
         if self.linear is None:  # several classes, or a surface of its own

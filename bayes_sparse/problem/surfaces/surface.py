@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import qr
+from scipy.linalg import lapack
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.problem.design import Design
@@ -203,11 +203,12 @@ class Linear:
         if self.d <= self.n:
             return self, None
         design = self.problem.design
-        T, R = qr(design.columns(np.arange(self.d)).T, mode="economic", overwrite_a=True, check_finite=False)
+        rows = design.by_rows() if isinstance(design, Design) else design.columns(np.arange(self.d))
+        T, R = _orthonormal(rows.T)
         narrow = Design(np.ascontiguousarray(R.T), extra=design.extra)
         problem = _with_design(self.problem, narrow, k=self.n)
         rotated = Linear(problem, scale_free=self.scale_free, mean_square=self.mean_square)
-        return rotated, np.ascontiguousarray(T.T)
+        return rotated, T.T
 
     @cached_property
     def gram(self) -> FloatArray:
@@ -263,6 +264,15 @@ class _Look:
     def separates(self) -> bool:
         """Every observation of a two-valued target on its own side of zero."""
         return self._surface.scale_free and self._surface.problem.separates(self._eta)
+
+
+def _orthonormal(A: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``A = T R`` with orthonormal columns T, of a tall A; as LAPACK gives them, without a copy."""
+    n = A.shape[1]
+    T, tau, _, _ = lapack.dgeqrf(A, lwork=64 * n)
+    R = np.triu(T[:n])
+    T, _, _ = lapack.dorgqr(T, tau, lwork=64 * n, overwrite_a=1)
+    return T, R
 
 
 def _with_design(problem: Problem, design: AnyDesign, k: int | None = None) -> Problem:
