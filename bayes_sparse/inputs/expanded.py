@@ -87,8 +87,10 @@ def _mean(column: Any, weights: FloatArray | None, lost: int) -> float:
 
 def beside_a_bias(table: Table, sd: FloatArray, keep: list[str]) -> tuple[Table, BoolArray]:
     """The table without constant columns, and without one level of each category, which the bias stands for."""
-    how, names = table.how, np.array(table.columns)
-    inside = sd > 0
+    how, inside = table.how, sd > 0
+    if not how.levels and inside.all():
+        return table, inside
+    names = np.array(table.columns)
     check_constant([str(name) for name in names[~inside] if name in keep])
     # A level that no row has is no column of the user's that is constant.
     constant = [str(name) for name in names[~inside]]

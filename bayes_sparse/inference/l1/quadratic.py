@@ -74,7 +74,7 @@ def _newton(
         side = sign[own]
         whole = len(own) == len(slope)
         found, _ = lapack.dpotrs(
-            cholesky(H if whole else H[own[:, None], own]), slope[own] - price[own] * side, lower=1
+            cholesky(H if whole else H.take(own, 0).take(own, 1)), slope[own] - price[own] * side, lower=1
         )
         wrong = entering[own] & (found * side <= 0)
         if not wrong.any():
