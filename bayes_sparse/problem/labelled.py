@@ -327,6 +327,9 @@ class LabelledProblem:
         if self.shift is None:
             return out
         moved, owner = out[..., basis] * self.shift[index[basis]], self.searched.owner
+        if self.predictors == 1:
+            out[..., ~basis] -= moved.sum(axis=-1)[..., None]
+            return out
         for position in np.flatnonzero(~basis).tolist():  # each bias takes up the shifts of its own columns
             out[..., position] -= moved[..., owner[index[basis]] == owner[index[position]]].sum(axis=-1)
         return out
