@@ -19,8 +19,11 @@ from bayes_sparse.problem.labelled import LabelledProblem
 __all__ = ["search"]
 
 
-def search(model: Model, method: Method, handed: Handed, progressbar: bool) -> Found[Any]:
-    """Run an evidence method on the data, with a kernel's width found first if that is left open."""
+def search(model: Model, method: Method, handed: Handed, progressbar: bool, *, alone: bool = True) -> Found[Any]:
+    """Run an evidence method on the data, with a kernel's width found first if that is left open.
+
+    A fit that is not ``alone`` but one of many, which nobody sees, is not told of columns that are the same.
+    """
     family, basis = family_of(method), bases.resolve(handed.basis)
     hyper = hyper_in_force(model, method, kernel=basis.kernel)
     tried: kernel_width.WidthSearch | None = None
@@ -38,7 +41,7 @@ def search(model: Model, method: Method, handed: Handed, progressbar: bool) -> F
         reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
     if isinstance(reading, NamedReading):
         reading = reading.suited_to(method)
-        if not family.folds_duplicates:
+        if alone and not family.folds_duplicates:
             reading.say_duplicates()
     check_method_in_chunks(reading.labelled, method)
     found = find(task(settled(reading.labelled, task, progressbar)), progressbar, tried)

@@ -97,7 +97,7 @@ class Refit:
         """The end of an evidence method."""
         chosen = self._chosen
         handed = Handed(rows, likelihood=chosen.likelihood, basis=self.basis, keep=self.arguments.get("keep"))
-        return search(chosen.model, chosen.method, handed, progressbar=False)
+        return search(chosen.model, chosen.method, handed, progressbar=False, alone=False)
 
     @cached_property
     def _chosen(self) -> _Chosen:

@@ -382,3 +382,26 @@ def test_a_model_of_your_own_is_refused_where_its_rows_cannot_be_left_out():
     with pytest.raises(ValueError, match="one observed variable") as refusal:
         bs.kfold(model)
     assert_one_sentence(str(refusal.value))
+
+
+@pytest.mark.parametrize("data, kind", [((X, LABELS), {}), ((X, COUNTS), {"likelihood": "poisson"}), ((X, THREE), {})])
+def test_without_the_fit_of_all_rows(data, kind):
+    """The same elpd of every row, and no effective number of parameters."""
+    model = "student_multinomial" if data[1] is THREE else "ard_gaussian"
+    whole = bs.kfold(model, data, 3, workers=1, **kind)
+    found = bs.kfold(model, data, 3, whole=False, workers=1, **kind)
+    np.testing.assert_array_equal(found.elpd_i, whole.elpd_i)
+    assert (found.statuses, found.notes) == (whole.statuses, whole.notes)
+    assert np.isfinite(whole.p)
+    assert np.isnan(found.p)
+    assert "elpd" in str(found)
+    weights = np.where(np.arange(N) < 3, 0.0, 1.0)
+    weighted = [bs.kfold(model, data, 3, whole=whole, workers=1, weights=weights, **kind) for whole in (True, False)]
+    np.testing.assert_array_equal(weighted[0].elpd_i, weighted[1].elpd_i)
+
+
+def test_fewer_folds_find_the_likelihood_of_all_rows():
+    """Counts of which a fold has two values are no classes there."""
+    y = np.r_[np.zeros(8), np.ones(8), [0.5] * 8]
+    found = bs.kfold("ard_gaussian", (X, y), np.arange(N) // 8, whole=False, workers=1)
+    np.testing.assert_array_equal(found.elpd_i, bs.kfold("ard_gaussian", (X, y), np.arange(N) // 8, workers=1).elpd_i)

@@ -69,7 +69,7 @@ def evidence_ridge(surface: Surface, report: Report) -> Ridge:
     unit = surface.unit(surface.theta) or 1.0  # zero where no weight is free
     best = np.log(unit) + _roughly(lambda step: evidence(np.log(unit) + step, surface.theta))
     if not surface.theta.size:
-        log_ridge = _narrowed(lambda x: evidence(x, surface.theta), best)
+        log_ridge = _top(lambda x: evidence(x, surface.theta), best)
         return Ridge(float(np.exp(log_ridge)), surface.theta, np.empty(0), evidence(log_ridge, surface.theta))
     # Without any signal the best ridge is infinite: it may go a little beyond the grid and no further.
     bounds = np.vstack([np.log(unit) + _GRID[[0, -1]] + [-5.0, 5.0], surface.theta_bounds])
@@ -101,26 +101,37 @@ def evidence_ridge(surface: Surface, report: Report) -> Ridge:
 
 
 class _Evidence:
-    """Laplace's evidence at a ridge and theta, each mode searched from the last."""
+    """Laplace's evidence at a ridge and theta, each mode searched from the last, or from where the ridge leads it."""
 
     def __init__(self, surface: Surface, report: Report) -> None:
         self._surface, self._report = surface, report
-        self._near = surface.start()
+        self._near, self._ridge = surface.start(), 0.0
+        self._factor: FloatArray | None = None  # of H + P at the last mode
         self._count = 0
         self.steps = 0  # Newton's, of all modes
 
     def __call__(self, log_ridge: float, theta: FloatArray) -> float:
         s = self._surface
         precision = np.append(np.full(s.d, np.exp(log_ridge)), s.fixed_precision(theta))
-        peak = climb(s, precision, theta, self._near)
+        peak = climb(s, precision, theta, self._start(log_ridge))
         self.steps += peak.steps
         if not np.isfinite(peak.look.value):
             return -np.inf
-        self._near = peak.v
-        value = peak.look.value + log_prior(precision, peak.v) - _half_log_determinant(peak, precision)
+        self._near, self._ridge, self._factor = peak.v, log_ridge, _factor(peak, precision)
+        half = np.inf if self._factor is None else float(np.log(self._factor.diagonal()).sum())
+        value = peak.look.value + log_prior(precision, peak.v) - half
         self._count += 1
         self._report(self._count, value, s.d)
         return value
+
+    def _start(self, log_ridge: float) -> FloatArray:
+        """Along ``(H + P) dv = -ridge w dlog(ridge)``, where nothing but the ridge changes."""
+        s, L = self._surface, self._factor
+        if L is None or s.theta.size or not isinstance(s, Linear):
+            return self._near
+        pull = np.append(np.exp(self._ridge) * (log_ridge - self._ridge) * self._near[: s.d], np.zeros(s.q))
+        move, _ = lapack.dpotrs(L, pull, lower=1)
+        return np.asarray(self._near - move)
 
 
 def _evidence_of_normal(surface: Linear, ridge: float, theta: FloatArray) -> float:
@@ -135,16 +146,16 @@ def _evidence_of_normal(surface: Linear, ridge: float, theta: FloatArray) -> flo
     return value - float(np.log(L.diagonal()).sum())
 
 
-def _half_log_determinant(peak: Peak, precision: FloatArray) -> float:
-    """Of H + P, with the true curvature if it is positive there, with that of the steps otherwise."""
+def _factor(peak: Peak, precision: FloatArray) -> FloatArray | None:
+    """Of H + P, with the true curvature if it is positive there, with that of the steps otherwise; None if neither."""
     for curvature in (peak.look.curvature, peak.look.steps):
         H = curvature()
         H.flat[:: len(H) + 1] += precision
         try:
-            return float(np.log(cholesky(H).diagonal()).sum())
+            return cholesky(H)
         except np.linalg.LinAlgError:
             continue
-    return np.inf
+    return None
 
 
 def _roughly(value: Callable[[float], float]) -> float:
@@ -168,6 +179,22 @@ def _narrowed(value: Callable[[float], float], near: float) -> float:
         lambda x: -value(x), bounds=(near - step, near + step), method="bounded", options={"xatol": _FINE}
     )
     return float(found.x)
+
+
+def _top(value: Callable[[float], float], near: float) -> float:
+    """The same where each value is dear: the last ones lie so close that a parabola through them has its top there."""
+    seen: dict[float, float] = {}
+
+    def kept(x: float) -> float:
+        seen[x] = value(x)
+        return seen[x]
+
+    found = _narrowed(kept, near)
+    a, b, c = sorted(sorted(seen, key=lambda x: abs(x - found))[:3])
+    left, right = (seen[b] - seen[a]) / (b - a), (seen[c] - seen[b]) / (c - b)
+    bend = (right - left) / (0.5 * (c - a))
+    top = 0.5 * (a + b) - left / bend if bend < 0 else found
+    return top if abs(top - found) <= _FINE else found
 
 
 def _spread(lack: Callable[[FloatArray], float], theta: FloatArray) -> FloatArray:

@@ -216,7 +216,8 @@ def _log_odds(z: FloatArray, b: FloatArray) -> FloatArray:
 def _sides(z: FloatArray, b: FloatArray) -> _Sides:
     """Both halves of the posterior."""
     log_odds = _log_odds(z, b)
-    return _Sides(expit(log_odds), *_tail_moments(b - z), expit(-log_odds), *_tail_moments(b + z))
+    (mean, other_mean), (variance, other_variance) = _tail_moments(np.stack([b - z, b + z]))
+    return _Sides(expit(log_odds), mean, variance, expit(-log_odds), other_mean, other_variance)
 
 
 def _tail_moments(x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -144,3 +144,24 @@ def test_what_is_no_expansion(wrong):
 @pytest.mark.parametrize("right", ["ridge", "evidence", "zero", 1, np.int64(7), np.zeros(3), [0.0, 1.0], {"w": 0.0}])
 def test_what_is_one(right):
     check_expansion(right)
+
+
+def test_the_ridge_of_greatest_evidence_to_five_digits():
+    """Its slope, by Newton's method and differences here, is zero; the search itself stops at a thousandth."""
+    surface, Phi = make("bernoulli", n=30, M=12, seed=2)
+    y, M = surface.problem.y, 12
+
+    def evidence(log_ridge):
+        precision, v = np.append(np.full(M, np.exp(log_ridge)), BIAS_PRECISION), np.zeros(M + 1)
+        for _ in range(50):
+            value, first, second, _ = bernoulli(y, Phi @ v)
+            H = (Phi.T * -second) @ Phi + np.diag(precision)
+            v = v + np.linalg.solve(H, Phi.T @ first - precision * v)
+        value = bernoulli(y, Phi @ v)[0]
+        return value.sum() - 0.5 * precision @ v**2 + 0.5 * np.log(precision).sum() - 0.5 * np.linalg.slogdet(H)[1]
+
+    best, h = np.log(evidence_ridge(surface, quiet).precision), 1e-2
+    behind, here, ahead = (evidence(best + step) for step in (-h, 0.0, h))
+    curvature = (ahead - 2 * here + behind) / h**2
+    assert curvature < 0
+    assert abs((ahead - behind) / (2 * h) / curvature) < 1e-5
