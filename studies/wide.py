@@ -94,7 +94,6 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
 CANDIDATES: dict[str, Candidate] = {
     LASSO: lasso,
     **{name: ours(model, **settings) for name, (model, settings) in OURS.items()},
-    "best by kfold of revm and fuzzy": best_of("revm", "jeffreys_laplace, fuzzy", folds=2),
     "best by kfold of laplace_eigen and fuzzy": best_of("laplace_eigen", "jeffreys_laplace, fuzzy", folds=2),
 }
 

@@ -384,7 +384,9 @@ def test_a_model_of_your_own_is_refused_where_its_rows_cannot_be_left_out():
     assert_one_sentence(str(refusal.value))
 
 
-@pytest.mark.parametrize("data, kind", [((X, LABELS), {}), ((X, COUNTS), {"likelihood": "poisson"}), ((X, THREE), {})])
+@pytest.mark.parametrize(
+    ("data", "kind"), [((X, LABELS), {}), ((X, COUNTS), {"likelihood": "poisson"}), ((X, THREE), {})]
+)
 def test_without_the_fit_of_all_rows(data, kind):
     """The same elpd of every row, and no effective number of parameters."""
     model = "student_multinomial" if data[1] is THREE else "ard_gaussian"

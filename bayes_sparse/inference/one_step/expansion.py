@@ -129,7 +129,8 @@ class _Evidence:
         s, L = self._surface, self._factor
         if L is None or s.theta.size or not isinstance(s, Linear):
             return self._near
-        pull = np.append(np.exp(self._ridge) * (log_ridge - self._ridge) * self._near[: s.d], np.zeros(s.q))
+        pull: FloatArray = np.exp(self._ridge) * (log_ridge - self._ridge) * self._near
+        pull[s.d :] = 0.0
         move, _ = lapack.dpotrs(L, pull, lower=1)
         return np.asarray(self._near - move)
 
