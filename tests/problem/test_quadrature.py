@@ -8,6 +8,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from bayes_sparse.problem import quadrature
+from bayes_sparse.problem import quadrature
 from bayes_sparse.problem.quadrature import average_in_blocks, log_average
 
 pytestmark = pytest.mark.quick
@@ -88,3 +89,12 @@ def test_probabilities_of_wide_predictors(sd):
 def test_rates_of_wide_predictors(sd):
     found, _ = average_in_blocks(lambda eta: (np.exp(eta), np.exp(eta)), np.zeros(1), np.full(1, sd**2))
     np.testing.assert_allclose(found, np.exp(0.5 * sd**2), rtol=1e-6)
+
+
+def test_few_nodes_are_enough_where_half_of_them_agree():
+    """Whatever the spread, the answer is that of the many nodes."""
+    rng = np.random.default_rng(3)
+    mean, sd = rng.normal(0, 5, 300), np.exp(rng.uniform(-4, 6, 300))
+    found = log_average(lambda eta, rows: log_expit(eta), mean, sd**2)
+    exact, _ = quadrature._trapezoidal(lambda eta, rows: log_expit(eta), mean, sd, np.arange(300), quadrature._FINE)
+    np.testing.assert_allclose(found, exact, atol=1e-11)
