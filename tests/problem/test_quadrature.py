@@ -8,7 +8,6 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from bayes_sparse.problem import quadrature
-from bayes_sparse.problem import quadrature
 from bayes_sparse.problem.quadrature import average_in_blocks, log_average
 
 pytestmark = pytest.mark.quick
