@@ -35,11 +35,12 @@ __all__ = ["Sequential"]
 
 _COARSE = 1e-1  # nats: between additions the active set need not be climbed any closer to its top
 _FINE = 1e-4  # nats: close enough to ask whether anything is left to add
+_LOOSE = 1e-2  # nats: the same where nothing is exchanged, which is a start for what comes after
 _FINAL = 1e-7  # nats promised by the next step: where the last climb ends
 _STEPS = 60  # of a climb to the top: a few are enough, but where an objective has no digits left
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
-_HOPE = 0.4  # nats: a move predicted to lose more than this is not tried
+_HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
 _GROUP_HOPE = 5.0  # the same before the others have followed
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
 _BOLD_ADDITIONS = 20  # basis functions added at most while nuisance parameters are held
@@ -197,7 +198,7 @@ class Sequential:
     ) -> Outcome:
         """The same without the last climb."""
         ascent, history = self._ascent(problem, approximation), [state.objective]
-        tolerance = _FINAL if close else _FINE
+        tolerance = _FINAL if close else _FINE if self.exchanges else _LOOSE
         state, settled = ascent(state, _STEPS, tolerance=tolerance) if near or close else ascent(state, self.steps)
         for iteration in range(1, self.max_iterations + 1):
             scores = approximation.scores(state)
