@@ -22,7 +22,7 @@ _ROWS = 2**14  # of a block of rows: what is computed on the way stays in the ca
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodAtData:
-    """The likelihood along the predictor at the data; compiled when it is first called, which a normal one never is."""
+    """The likelihood along the predictor at the data; one without a closed form is compiled when first called."""
 
     likelihood: Likelihood
     y: FloatArray

@@ -206,6 +206,13 @@ def test_closed_forms_take_many_predictors_at_once(likelihood, etas, ys, theta):
     assert_allclose(compiled(likelihood)(eta, y, *theta), np.stack(one_by_one, axis=1), rtol=1e-14)
 
 
+@pytest.mark.parametrize("likelihood", [c[0] for c in CASES if c[0].name != "normal"], ids=lambda own: own.name)
+def test_likelihoods_by_name_compile_nothing(likelihood, monkeypatch):
+    """A normal one is never called: what is computed of it comes from its residuals."""
+    monkeypatch.setattr("bayes_sparse.inputs.likelihoods._likelihood.compile_pointwise", None)
+    compiled(likelihood)
+
+
 def test_sizes_and_shares_far_out():
     """Nothing overflows; a share's log density ends in straight lines."""
     eta = np.array([-1e4, -1e3, 1e3, 1e4])

@@ -74,11 +74,34 @@ class student_t:
         scale = self.nu / (self.nu - 2) if self.nu > 2 else np.inf
         return eta, np.broadcast_to(np.asarray(sigma) ** 2 * scale, eta.shape)
 
+    def terms(self, eta: FloatArray, y: FloatArray, log_sigma: Any, *, derivatives: int = 3) -> list[FloatArray]:
+        """Log density of each target and its first three derivatives along the predictor, or none of them.
+
+        With ``z = (y - eta) / sigma = sqrt(nu) tan(phi)`` they are products of sines and cosines, and no square
+        overflows.
+        """
+        nu = self.nu
+        root = np.sqrt(nu)
+        tangent = (y - eta) / (np.exp(log_sigma) * root)
+        secant = np.hypot(1.0, tangent)
+        constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(np.pi * nu)
+        value = np.asarray(constant - log_sigma - (nu + 1) * np.log(secant))
+        if not derivatives:
+            return [value]
+        unit = np.exp(-log_sigma) / root
+        cosine, sine = 1 / secant, tangent / secant
+        across = unit * cosine
+        square = cosine**2
+        return [
+            value,
+            (nu + 1) * across * sine,
+            (nu + 1) * across**2 * (1 - 2 * square),
+            2 * (nu + 1) * across**3 * sine * (1 - 4 * square),
+        ]
+
     def log_density(self, y: FloatArray, eta: FloatArray, logs: FloatArray) -> FloatArray:
         """Log density of each target (S, n) at predictors (S, n) and logs of the scale (S, 1)."""
-        nu, z = self.nu, (y - eta) / np.exp(logs)
-        constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(np.pi * nu)
-        return np.asarray(constant - logs - (nu + 1) * np.log(np.hypot(1.0, z / np.sqrt(nu))))  # no square overflows
+        return self.terms(eta, y, logs, derivatives=0)[0]
 
     def draw(self, eta: FloatArray, rng: np.random.Generator, sigma: FloatArray) -> FloatArray:
         """New observations (S, n) at predictors (S, n) and scales (S, 1)."""
