@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from bayes_sparse.common.checks import check_search
 from bayes_sparse.common.types import FloatArray, Hyper, Report
-from bayes_sparse.inference.evidence.ascent import iterate, noise_scale
+from bayes_sparse.inference.evidence.fixed_point import iterate, noise_scale
 from bayes_sparse.inference.evidence.state import Approximation, Outcome, State
 from bayes_sparse.problem.classes import AnyProblem, Link
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 import bayes_sparse as bs
-from bayes_sparse.inference.evidence import ascent
+from bayes_sparse.inference.evidence import fixed_point
 
 pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")]
 
@@ -75,7 +75,7 @@ def test_jumps_end_higher_in_a_fifth_of_the_rounds(monkeypatch):
     X = rng.standard_normal((60, 130))
     y = X[:, :4] @ [1.5, -2.0, 1.0, 2.0] + 0.5 * rng.standard_normal(60)
     fast = bs.fit("ard_gaussian", (X, y), method="em", draws=0, reestimate=False)["evidence"]
-    monkeypatch.setattr(ascent, "_FEW", 1000)
+    monkeypatch.setattr(fixed_point, "_FEW", 1000)
     plain = bs.fit("ard_gaussian", (X, y), method="em", draws=0, reestimate=False)["evidence"]
     assert np.all(np.diff(fast["history"]) >= 0)
     assert fast["kept"].to_numpy().tolist() == plain["kept"].to_numpy().tolist()
