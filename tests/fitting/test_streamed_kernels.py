@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 import bayes_sparse as bs
-from bayes_sparse.inference.approximations import exact
 from bayes_sparse.inference.evidence import some_columns
 from bayes_sparse.inputs import kernels
 from bayes_sparse.inputs.basis import _basis, far_below
@@ -53,7 +52,6 @@ def test_weights_and_evidence_are_those_of_the_whole_matrix(likelihood, case, st
     if case == "among some columns":
         for name, value in (("_LARGE", 0), ("_TOP", 20), ("_SPREAD", 20)):
             monkeypatch.setattr(some_columns, name, value)
-        monkeypatch.setattr(exact, "_LARGE", 0)
     if case == "polynomial":
         settings["basis"] = bs.basis.polynomial(degree=3)
     whole, made = fit(*data, **settings), streamed()

@@ -28,12 +28,12 @@ from bayes_sparse.problem.active import columns_counted
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual, Primal
 from bayes_sparse.problem.problem import Problem
+from bayes_sparse.problem.streamed_design import StreamedDesign
 
 __all__ = ["Exact"]
 
 _SMALL = 1e-6  # below this fraction of its terms a residual sum of squares is computed directly
 _LOST = 1e-8  # below this fraction a sparsity has lost too many digits as a difference of cross-products
-_LARGE = 2**21  # numbers of a design that no longer fit into a cache
 _AHEAD = 8  # columns whose cross-products are made before they are asked for
 _SHARP = 1e6  # where the signal's power is this many times the noise's, cross-products are not to be trusted at all
 
@@ -71,7 +71,7 @@ class Exact:
             self._gram, self._moment = design.gram(self._weights), design.transposed_times(weighted)
             self._squares = self._gram.diagonal()
             self._known = {i: i for i in range(design.width)}
-        elif design.n * design.M < _LARGE:
+        elif not self._streamed:
             self._gram, self._moment = np.empty((design.width, 0)), design.transposed_times(weighted)
             self._squares = design.squares(self._weights)
         else:  # in one pass, with the products of the columns that are never left out
@@ -269,13 +269,16 @@ class Exact:
         return self._gram[:, [self._known[i] for i in index.tolist()]]
 
     def _next(self, new: list[int]) -> list[int]:
-        """Columns that will probably be asked for soon: a pass over a large design takes as long for a few more."""
-        design = self.problem.design
-        if self._scored is None or design.n * design.M < _LARGE:
+        """Columns that will probably be asked for soon: those that are computed anew take as long for a few more."""
+        if self._scored is None or not self._streamed:
             return []
         S, Q = self._scored
         promise = np.where((S > 0) & self.problem.free, Q**2 / np.where(S > 0, S, 1.0), 0.0)
         return [i for i in largest(promise, _AHEAD) if i not in self._known and i not in new]
+
+    @property
+    def _streamed(self) -> bool:
+        return isinstance(self.problem.design, StreamedDesign)
 
     def _weigh(self, rows: FloatArray) -> FloatArray:
         if self._weights is None:
