@@ -37,7 +37,7 @@ def problem_of(kind, n, M, seed=0):
     eta = 0.3 + 2 * X[:, 0] - X[:, 1]
     y = (rng.random(n) < expit(eta)).astype(float) if kind == "bernoulli" else eta + 0.7 * rng.standard_normal(n)
     noise = kind != "bernoulli"
-    m = {"bernoulli": 0, "normal": 1, "student_t": 2}[kind]
+    m = int(noise)
     return Problem(
         design=Design(X, extra=np.ones((n, 1))),
         y=y,
@@ -45,7 +45,7 @@ def problem_of(kind, n, M, seed=0):
         fixed_precision=np.array([BIAS]),
         pointwise=lambda eta, theta: tuple(compiled(KINDS[kind])(eta, y, *theta)),
         offset=np.zeros(n),
-        theta=np.log([0.8, 5.0])[:m] if noise else np.empty(0),
+        theta=np.full(m, np.log(0.8)),
         theta_bounds=np.tile([-6.0, 5.0], (m, 1)),
         normal=kind == "normal",
     )
