@@ -15,7 +15,7 @@ designs, are searched from where it ended on some of their rows or columns.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from bayes_sparse.problem.classes import AnyProblem, Link
 from bayes_sparse.problem.groups import Groups
 
 __all__ = ["Sequential"]
+
+type Away = Literal["far", "near", "close"]
 
 _COARSE = 1e-1  # nats: between additions the active set need not be climbed any closer to its top
 _FINE = 1e-4  # nats: close enough to ask whether anything is left to add
@@ -105,7 +107,7 @@ class Sequential:
             found = from_some_columns(self, problem, approximation, report)
         if found is not None:
             # Nearly all is found: to climb to the top takes less time than one more look at every column.
-            outcome = self.search(problem, approximation, found.state, report, close=True)
+            outcome = self.search(problem, approximation, found.state, report, "close")
             return replace(outcome, iterations=found.iterations + outcome.iterations)
         columns = np.flatnonzero(~problem.free)
         state = approximation.at(columns, np.ones(len(columns)), problem.theta)
@@ -141,7 +143,7 @@ class Sequential:
         first = replace(self, exchanges=0)._reached(problem, lenient, empty, report)
         approximation = lenient.with_objective(objective)
         start = approximation.at(first.state.index, first.state.alpha, first.state.theta, first.state)
-        outcome = self.search(problem, approximation, start, report, near=True)
+        outcome = self.search(problem, approximation, start, report, "near")
         return replace(outcome, iterations=first.iterations + outcome.iterations)
 
     def _held(
@@ -162,21 +164,14 @@ class Sequential:
         return Ascent(approximation, problem.theta_bounds, _FINAL)
 
     def search(
-        self,
-        problem: AnyProblem,
-        approximation: Approximation,
-        state: State,
-        report: Report,
-        *,
-        near: bool = False,
-        close: bool = False,
+        self, problem: AnyProblem, approximation: Approximation, state: State, report: Report, away: Away = "far"
     ) -> Outcome:
         """Add, climb, delete and exchange until nothing gains, then climb to the top.
 
-        A state that is ``near`` to one is climbed before anything is added; one so ``close`` that little will be is
-        climbed to the top before every look at the columns.
+        How far ``away`` the end is thought to be: a state that is near is climbed before anything is added, and one so
+        close that little will be is climbed to the top before every look at the columns.
         """
-        reached = self._reached(problem, approximation, state, report, near=near, close=close)
+        reached = self._reached(problem, approximation, state, report, away)
         if not reached.converged:
             return reached
         ascent = self._ascent(problem, approximation)
@@ -187,19 +182,12 @@ class Sequential:
         return replace(reached, state=kept, history=[*reached.history, state.objective])
 
     def _reached(
-        self,
-        problem: AnyProblem,
-        approximation: Approximation,
-        state: State,
-        report: Report,
-        *,
-        near: bool = False,
-        close: bool = False,
+        self, problem: AnyProblem, approximation: Approximation, state: State, report: Report, away: Away = "far"
     ) -> Outcome:
         """The same without the last climb."""
         ascent, history = self._ascent(problem, approximation), [state.objective]
-        tolerance = _FINAL if close else _FINE if self.exchanges else _LOOSE
-        state, settled = ascent(state, _STEPS, tolerance=tolerance) if near or close else ascent(state, self.steps)
+        tolerance = _FINAL if away == "close" else _FINE if self.exchanges else _LOOSE
+        state, settled = ascent(state, self.steps) if away == "far" else ascent(state, _STEPS, tolerance=tolerance)
         for iteration in range(1, self.max_iterations + 1):
             scores = approximation.scores(state)
             grown = self._add(approximation, problem, state, scores)
@@ -213,7 +201,7 @@ class Sequential:
                     grown = self._exchange_groups(problem, problem.grouping, ascent, state)
             if grown is None:
                 return Outcome(state, history, True, iteration)
-            if close:
+            if away == "close":
                 state, settled = ascent(grown, _STEPS)
             else:
                 state, settled = ascent(grown, self.steps, tolerance=_COARSE)[0], False
