@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -19,6 +20,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("fixed")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background of a shell, which Ctrl-C is not for
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 pytest.register_assert_rewrite("tests.support")
 
 # The files that take longest, in this order: what begins last should be short, or one worker waits for the other.
