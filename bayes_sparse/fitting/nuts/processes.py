@@ -10,11 +10,12 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import sys
+import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
@@ -28,6 +29,8 @@ type Tell = Callable[[int, int], None]
 type Job[T] = Callable[[int, Tell], T]
 
 _PATIENCE = 10.0  # seconds that processes have to hand over what they made before Ctrl-C
+_LOOK = 0.5  # seconds without a word after which it is looked whether their time is up
+_TOLD_BY = {signal.SIGINT, signal.SIGTERM}
 
 
 class Halted(Exception):
@@ -92,52 +95,81 @@ def _side_by_side(job: Job[Any], chains: int, most: int, hear: Callable[[int, in
     context = multiprocessing.get_context("fork")
     found: dict[int, Any] = {}
     workers: dict[Connection, Any] = {}
+    stop = _Stop(workers)
     try:
-        for first in range(most):
-            here, there = context.Pipe(duplex=False)
-            worker = context.Process(target=_work, args=(job, range(first, chains, most), there), daemon=True)
-            with warnings.catch_warnings():  # Python warns of forks beside threads; the child touches none of theirs
-                warnings.simplefilter("ignore", DeprecationWarning)
-                worker.start()
-            there.close()
-            workers[here] = worker
-        while workers:
-            for ready in wait(list(workers)):
-                _listen(cast("Connection", ready), workers, found, hear)
-    except KeyboardInterrupt:
-        _hand_over(workers, found)
-        if not found:
-            raise
+        with stop.by_ctrl_c():
+            for first in range(most):
+                here, there = context.Pipe(duplex=False)
+                worker = context.Process(target=_work, args=(job, range(first, chains, most), there), daemon=True)
+                _started(worker)
+                there.close()
+                workers[here] = worker
+            while workers and time.monotonic() < stop.until:
+                for ready in wait(list(workers), _LOOK):
+                    _listen(cast("Connection", ready), workers, found, hear, stop)
     finally:
         for worker in workers.values():
             worker.kill()
+    if stop.asked and not found:
+        raise KeyboardInterrupt
     return [found[chain] for chain in sorted(found)]
 
 
-def _hand_over(workers: dict[Connection, Any], found: dict[int, Any]) -> None:
-    """Stop the processes, and take what they have made by then."""
-    for worker in workers.values():
-        worker.terminate()
-    until = time.monotonic() + _PATIENCE
-    with suppress(Exception):  # a message that Ctrl-C has cut in two, a chain that failed: what is there is taken
-        while workers and (ready := wait(list(workers), max(until - time.monotonic(), 0.0))):
-            for one in ready:
-                _listen(cast("Connection", one), workers, found, lambda *_: None)
+class _Stop:
+    """Ctrl-C while processes sample: they are told to hand over what they have, and what they say is listened to.
+
+    An exception right there would cut a message in two, and what follows it could not be read any more.
+    """
+
+    def __init__(self, workers: dict[Connection, Any]) -> None:
+        self.workers, self.asked, self.until = workers, False, float("inf")
+
+    @contextmanager
+    def by_ctrl_c(self) -> Iterator[None]:
+        """Take the first Ctrl-C; the next one is again whoever's it was before."""
+        before = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or not callable(before):
+            yield  # nobody's Ctrl-C
+            return
+
+        def asked(*_: Any) -> None:
+            signal.signal(signal.SIGINT, before)
+            self.asked, self.until = True, time.monotonic() + _PATIENCE
+            for worker in self.workers.values():
+                worker.terminate()
+
+        signal.signal(signal.SIGINT, asked)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
-def _listen(here: Connection, workers: dict[Connection, Any], found: dict[int, Any], hear: Any) -> None:
+def _started(worker: Any) -> None:
+    """Start a process that is told to stop only once it knows what that means."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD_BY)
+    try:
+        with warnings.catch_warnings():  # Python warns of forks beside threads; the child touches none of theirs
+            warnings.simplefilter("ignore", DeprecationWarning)
+            worker.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _listen(here: Connection, workers: dict[Connection, Any], found: dict[int, Any], hear: Any, stop: _Stop) -> None:
     """One message of one process."""
     try:
         kind, chain, what = here.recv()
     except EOFError:  # all is said
         worker = workers.pop(here)
         worker.join()
-        if worker.exitcode:
+        if worker.exitcode and not stop.asked:
             raise RuntimeError("A process that was sampling has died, most likely for want of memory.") from None
         return
     if kind == "failed":
-        raise RuntimeError(f"Chain {chain} failed:\n{what}")
-    if kind == "done":
+        if not stop.asked:
+            raise RuntimeError(f"Chain {chain} failed:\n{what}")
+    elif kind == "done":
         found[chain] = what
     else:
         hear(chain, *what)
@@ -147,15 +179,22 @@ def _work(job: Job[Any], numbers: range, there: Connection) -> None:
     """In a process of its own: some chains, one after another, each on one core."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the one that waits ends the others
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # by this, upon which samplers give what they have
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _TOLD_BY)
+
+    def say(*message: Any) -> None:  # as a whole, or not at all
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD_BY)
+        there.send(message)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
     with threadpool_limits(1), suppress(KeyboardInterrupt):
         for chain in numbers:
             try:
-                drawn = job(chain, lambda *said, at=chain: there.send(("told", at, said)))
+                drawn = job(chain, lambda *said, at=chain: say("told", at, said))
             except Halted as halted:
-                there.send(("done", chain, halted.made))
+                say("done", chain, halted.made)
                 return
             except Exception:  # whatever it is, it is raised again where the user sees it
-                there.send(("failed", chain, traceback.format_exc()))
+                say("failed", chain, traceback.format_exc())
                 return
-            there.send(("done", chain, drawn))
+            say("done", chain, drawn)
     there.close()

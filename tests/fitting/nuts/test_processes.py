@@ -3,7 +3,10 @@
 import os
 import signal
 import time
+from contextlib import suppress
+from multiprocessing import get_context
 
+import numpy as np
 import pytest
 
 from bayes_sparse.fitting.nuts.processes import Halted, each_chain
@@ -74,6 +77,47 @@ def test_ctrl_c_hands_over_what_was_made():
             raise Halted(10 * chain) from None
 
     assert each_chain(job, 3, 2, lambda told: None) == [0, 10]
+
+
+def test_ctrl_c_amid_messages_loses_none():
+    """Processes that talk without a pause: Ctrl-C comes nearly always while one of them is being listened to."""
+    parent, begun = os.getpid(), get_context("fork").RawValue("b", False)  # told to other processes without a lock
+
+    def talk(chain, tell):
+        for count in range(10**9):
+            tell(count, 0)
+            if chain == 0 and count == 20:
+                begun.value = True
+            if chain == 1 and count >= 200 and begun.value:
+                begun.value = False
+                os.kill(parent, signal.SIGINT)
+
+    def job(chain, tell):
+        try:  # around a function: Python does not catch what is raised at the turn of a loop right here
+            talk(chain, tell)
+        except KeyboardInterrupt:
+            raise Halted(np.full(20_000, chain)) from None
+
+    for _ in range(20):
+        assert [set(made) for made in each_chain(job, 2, 2, lambda told: None)] == [{0}, {1}]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_waits_for_nobody():
+    parent = os.getpid()
+
+    def job(chain, tell):
+        with suppress(KeyboardInterrupt):
+            time.sleep(0.3)
+            os.kill(parent, signal.SIGINT)
+            time.sleep(60)
+        os.kill(parent, signal.SIGINT)
+        time.sleep(60)
+
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        each_chain(job, 2, 2, lambda told: None)
+    assert time.monotonic() - start < 5
 
 
 def _runs(pid):
