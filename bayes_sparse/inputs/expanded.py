@@ -82,7 +82,7 @@ def _mean(column: Any, weights: FloatArray | None, lost: int) -> float:
     values = np.ravel(column if isinstance(column, np.ndarray) else column.toarray()).astype(float)
     known = ~np.isnan(values) if lost else np.ones(len(values), dtype=bool)
     own = known if weights is None else weights * known
-    return float(np.dot(own, np.where(known, values, 0.0)) / own.sum()) if own.any() else np.nan
+    return float(np.dot(own / own.sum(), np.where(known, values, 0.0))) if own.any() else np.nan
 
 
 def beside_a_bias(table: Table, sd: FloatArray, keep: list[str]) -> tuple[Table, BoolArray]:

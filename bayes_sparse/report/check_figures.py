@@ -161,7 +161,7 @@ def _densities(ax: Axes, own: Numbers, title: str) -> None:
     low, high = np.quantile(own.y, [0, 1])
     x = np.linspace(low - 0.2 * (high - low), high + 0.2 * (high - low), 200)
     for sample in own.drawn[:: max(1, len(own.drawn) // _CURVES)][:_CURVES]:
-        if np.ptp(sample) > 0 and np.isfinite(sample).all():
+        if np.isfinite(sample).all() and np.ptp(sample) > 0:
             ax.plot(x, gaussian_kde(sample)(x), color=COLOURS[0], lw=0.6, alpha=0.35)
     if np.ptp(own.y) > 0:
         ax.plot(x, gaussian_kde(own.y)(x), color=COLOURS[1], lw=2)

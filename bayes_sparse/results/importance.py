@@ -24,7 +24,7 @@ from bayes_sparse.inputs.pm_model.roles import Asked
 from bayes_sparse.trees.centring import recentred
 from bayes_sparse.trees.read import stored
 
-__all__ = ["Importance", "check_enough", "coordinate_draws", "importance", "log_densities", "side_of"]
+__all__ = ["Importance", "check_enough", "check_target", "coordinate_draws", "importance", "log_densities", "side_of"]
 
 _FEWEST = 25  # draws: a Pareto distribution is fitted to the largest fifth of so few, and needs five values
 _ROUNDING = 1e-10  # log weights that differ by less than this, relative to the log densities, are the same
@@ -66,6 +66,12 @@ def check_enough(draws: int) -> None:
         raise ValueError(f"This check takes at least {_FEWEST} draws, and there are {draws}: fit with more.")
 
 
+def check_target(log_ratios: FloatArray) -> None:
+    """Refuse draws of which the target says nothing."""
+    if np.isnan(log_ratios).any() or not np.isfinite(log_ratios.max()):
+        raise ValueError("The log target is not a number at some of the draws, or zero at all of them.")
+
+
 def side_of(k_hat: float, threshold: float) -> str:
     """On which side of the threshold k-hat is, in a word."""
     return "below" if k_hat <= threshold else "above"
@@ -82,8 +88,7 @@ def importance(log_p: FloatArray, log_q: FloatArray) -> Importance:
     log_p, log_q = np.ravel(log_p).astype(float), np.ravel(log_q).astype(float)
     S, raw = len(log_p), log_p - log_q
     check_enough(S)
-    if np.isnan(raw).any() or not np.isfinite(raw.max()):
-        raise ValueError("The log target is not a number at some of the draws, or zero at all of them.")
+    check_target(raw)
     log_mean = float(logsumexp(raw) - np.log(S))
     relative = np.exp(raw - log_mean)
     se = float(np.std(relative, ddof=1) / np.sqrt(S))
@@ -186,8 +191,10 @@ def _by_pymc(tree: xr.DataTree, model: pm.Model | BambiModel) -> xr.DataArray:
     log_p = _log_likelihood(model, fit.asked, read, evidence, w - prior_mean)
     log_p += _log_prior(tree, evidence, w - prior_mean)
     found = stats["log_q"].copy(data=log_p.reshape(stats["log_q"].shape)).rename("log_p")
+    known = stats["log_p"].to_numpy().ravel() if "log_p" in stats else log_p
+    there = np.isfinite(log_p) & np.isfinite(known)
     # But for a constant: PyMC's factorials are rounded.
-    if "log_p" in stats and float(np.ptp((found - stats["log_p"]).to_numpy())) > _AGREES * (1 + np.abs(log_p).max()):
+    if there.any() and float(np.ptp((log_p - known)[there])) > _AGREES * (1 + np.abs(log_p[there]).max()):
         raise ValueError(
             "The model has another density than the one that was fitted: its pm.Data have changed since, or the fit "
             "had `weights` of the observations."

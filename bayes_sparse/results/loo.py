@@ -6,7 +6,7 @@ from typing import Any
 
 import xarray as xr
 
-from bayes_sparse.results.importance import check_enough, log_densities
+from bayes_sparse.results.importance import check_enough, check_target, log_densities
 from bayes_sparse.trees.read import rung_of, stored, was_sampled
 
 __all__ = ["loo"]
@@ -59,4 +59,5 @@ def loo(tree: xr.DataTree, pointwise: bool = False) -> Any:
     if not tree["evidence"].sizes.get("factor", 0):
         raise ValueError("Nothing was kept and there is no bias: every draw is the same, whatever is left out.")
     log_p, log_q = log_densities(tree)
+    check_target((log_p - log_q).to_numpy())
     return SelectedLOO(**vars(az.loo_approximate_posterior(tree, log_p, log_q, pointwise=pointwise)))

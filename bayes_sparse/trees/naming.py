@@ -16,6 +16,7 @@ from bayes_sparse.problem.labelled import LabelledProblem, WeightBlock
 __all__ = [
     "chain_and_draw",
     "claimed",
+    "finite_logs",
     "fits_in_full",
     "fixed_names",
     "given_back",
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 _BLOCK = 2**22  # predictors held at once while draws are looked at
+_NOTHING_LEFT = -1e150  # nats: the square of it is a number still
 
 
 def chain_and_draw(shape: tuple[int, int]) -> dict[str, IntArray]:
@@ -140,13 +142,22 @@ def put_nuisance(variables: Variables, labelled: LabelledProblem, theta: FloatAr
         variables[name] = (("chain", "draw", *extra), values.reshape(*shape, *values.shape[1:]))
 
 
+def finite_logs(densities: FloatArray) -> FloatArray:
+    """Log densities at draws, with a number where there is none.
+
+    A draw so far out that its density cannot be computed (a rate beyond the largest number, a probability of one to all
+    digits) has a lower one than any other: it counts for nothing, and leaves sums and LOO of the others alone.
+    """
+    return np.where(np.isnan(densities), _NOTHING_LEFT, np.maximum(densities, _NOTHING_LEFT))
+
+
 def of_each_observation(labelled: LabelledProblem, pointwise: FloatArray, shape: tuple[int, int]) -> xr.Dataset:
     """The log-likelihood of each observation at each draw, (S, n)."""
     parts = labelled.observations
     pieces = np.split(pointwise, np.cumsum([np.prod(part.shape, dtype=int) for part in parts])[:-1], axis=1)
     told = [(part, own) for part, own in zip(parts, pieces, strict=True) if part.told]
     variables: Variables = {
-        part.name: (("chain", "draw", *part.dims[: len(part.shape)]), own.reshape(*shape, *part.shape))
+        part.name: (("chain", "draw", *part.dims[: len(part.shape)]), finite_logs(own).reshape(*shape, *part.shape))
         for part, own in told
     }
     inside = {dim for part, _ in told for dim in part.dims[: len(part.shape)]}

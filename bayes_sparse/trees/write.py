@@ -222,7 +222,8 @@ def _drawn(description: Description, shape: tuple[int, int], rng: np.random.Gene
         parts = in_parts(count, n * labelled.predictors)
         looks = [description.look(drawn, some, each=stored) for some in parts]
         for name in looks[0][1]:
-            stats[name] = np.concatenate([targets[name] for _, targets in looks])
+            target = np.concatenate([targets[name] for _, targets in looks])
+            stats[name] = np.where(np.isnan(target), -np.inf, target)  # a draw without a density weighs nothing
         if stored:
             pointwise = np.concatenate([each for each, _ in looks if each is not None])
             groups["log_likelihood"] = of_each_observation(labelled, pointwise, shape)

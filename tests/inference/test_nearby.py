@@ -62,3 +62,17 @@ def test_without_a_maximum_the_diagonal_is_taken():
     laplace = LaplaceApproximation(problem, Objective(log_prior=lambda t: problem.log_prior(t) - pull * t[0] * t[1]))
     found = nearby(laplace, laplace.at(np.arange(5), alpha, problem.theta))
     assert_allclose(found.factor, np.diag(1 / np.sqrt(schur.diagonal())), rtol=1e-5)
+
+
+def test_nothing_is_drawn_along_what_leads_out_of_the_likelihood():
+    """A prior with an edge right beside the point: its derivatives there are no numbers."""
+    problem, alpha, _ = linear(40, 5, 2)
+    edge = problem.theta[0] + 1e-9
+    laplace = LaplaceApproximation(
+        problem, Objective(log_prior=lambda t: np.nan if t[0] > edge else problem.log_prior(t))
+    )
+    found = nearby(laplace, laplace.at(np.arange(5), alpha, problem.theta))
+    assert np.isfinite(found.factor).all()
+    assert np.isfinite(found.drift).all()
+    assert found.factor[0, 0] == 0.0
+    assert found.factor[1, 1] > 0.0

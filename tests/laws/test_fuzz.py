@@ -6,6 +6,8 @@ from tests.fuzz.judged import outcome
 from tests.support import QUICK
 
 STEP = 20
+# Found among further numbers: draws without a density, rivals without a likelihood, a mean of columns of 1e308.
+FOUND = (11074, 12507, 12854, 13103, 13417, 14562, 14979, 15922, 16756, 20498)
 
 
 @pytest.mark.parametrize("first", range(0, 20 if QUICK else 300, STEP))
@@ -14,3 +16,8 @@ def test_cases(first):
     wrong = [(end["case"], end["wrong"]) for end in ends if end["wrong"]]
     assert not wrong, f"python -m tests.fuzz --case {wrong[0][0]} shows the first of {wrong}"
     assert sum(end["end"] != "refused" for end in ends) > STEP / 10  # a fuzz of refusals alone would find nothing
+
+
+@pytest.mark.parametrize("number", FOUND[:2] if QUICK else FOUND)
+def test_cases_that_once_went_wrong(number):
+    assert outcome(number)["wrong"] is None

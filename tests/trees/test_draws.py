@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 import bayes_sparse as bs
 from bayes_sparse.inference.approximations import LaplaceApproximation
 from bayes_sparse.inference.evidence.state import Objective, Outcome
+from bayes_sparse.trees.naming import finite_logs
 from bayes_sparse.trees.weights import WeightsDescription
 from tests.inference.test_nearby import linear
 
@@ -60,3 +61,23 @@ def test_draws_of_a_noise_that_nearly_anything_fits_have_a_finite_likelihood(p):
     tree = bs.fit(model, draws=200, chains=1, random_seed=1, progressbar=False)
     assert np.log(tree["posterior"]["s"]).std() > 1
     assert np.isfinite(tree["log_likelihood"]["y"]).all()
+
+
+@pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
+def test_draws_so_far_out_that_they_have_no_density_count_for_nothing():
+    """Counts that are all zero leave their rate open: half of the draws are of rates beyond the largest number."""
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    tree = bs.fit("jeffreys_laplace", (X, np.zeros(6, int)), likelihood="poisson", random_seed=1, progressbar=False)
+    pointwise, bias = tree["log_likelihood"]["y"].to_numpy(), tree["posterior"]["bias"].to_numpy()
+    beyond, near = bias > 710, bias < 230
+    assert 0.2 < beyond.mean() < 0.8
+    assert (pointwise[beyond] == -1e150).all()
+    assert_allclose(pointwise[near], -np.exp(bias[near])[:, None] * np.ones(6), rtol=1e-9)
+    log_p = tree["sample_stats"]["log_p"].to_numpy()
+    assert (log_p[beyond] == -np.inf).all()  # of no weight at all
+    assert np.isfinite(log_p[near]).all()
+
+
+def test_densities_that_can_be_computed_are_as_they_are():
+    values = np.array([3.0, -7e140, 0.0, -np.inf, np.nan, np.inf])
+    assert finite_logs(values).tolist() == [3.0, -7e140, 0.0, -1e150, -1e150, np.inf]

@@ -103,5 +103,6 @@ def _rivals(problem: AnyProblem, among: Approximation, state: State, least: floa
         elif len(climbed) < _TERMS and loss < UNDECIDED + _NEAR:
             new, _ = ascent(move.made(among, state), _STEPS, tolerance=1e-2)
             loss = climbed[move.position] = state.objective - new.objective
-        out.append((int(state.index[move.position]), move.column, loss))
+        if np.isfinite(loss):  # with some columns the likelihood cannot be computed at all
+            out.append((int(state.index[move.position]), move.column, loss))
     return sorted(out, key=lambda exchange: exchange[2])

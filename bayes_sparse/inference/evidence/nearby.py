@@ -41,6 +41,8 @@ def nearby(approximation: Approximation, state: State) -> Nearby:
         up, down = (approximation.at(state.index, state.alpha, state.theta + move, state) for move in (step, -step))
         hill[i] = (approximation.slope(down) - approximation.slope(up))[-m:] / (2 * _STEP)
         drift[:, i] = (up.mean - down.mean) / (2 * _STEP)
+    for derivatives in (hill, drift):  # none where a step leads out of what the likelihood can be computed at
+        derivatives[~np.isfinite(derivatives)] = 0.0
     try:
         return Nearby(np.linalg.inv(np.linalg.cholesky((hill + hill.T) / 2)).T, drift)
     except np.linalg.LinAlgError:

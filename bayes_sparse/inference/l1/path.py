@@ -21,6 +21,7 @@ __all__ = ["Path", "Point", "Record", "best_theta", "theta_curvature"]
 _STEP = 1e-4  # of a numerical derivative along a parameter on the log scale
 _FLAT = 1e-5  # curvature below which nothing is known about a parameter, and rounding errors speak
 _NEWTON, _NEAR, _SETTLED = 12, 2.0, 1e-10  # steps of Newton's method, how far it may go, and when it is there
+_SHORT = 1e-4  # a step of Newton's method that short is followed by a shorter one, but for rounding errors
 
 
 def best_theta(problem: Problem, eta: FloatArray, theta: FloatArray) -> FloatArray:
@@ -56,7 +57,7 @@ def _polished(problem: Problem, eta: FloatArray, theta: FloatArray) -> FloatArra
     """Newton's method on the slope, which sees more digits than the height; None if it leads astray or to a bound."""
     low, high = problem.theta_bounds.T
     steps = _STEP * np.eye(theta.size)
-    start = theta
+    start, last = theta, np.inf
     for _ in range(_NEWTON):
         rises = [_height(problem, eta, theta + step) - _height(problem, eta, theta - step) for step in steps]
         curvature = theta_curvature(problem, eta, theta)[2]
@@ -66,8 +67,10 @@ def _polished(problem: Problem, eta: FloatArray, theta: FloatArray) -> FloatArra
         theta = theta + move
         if not (np.abs(theta - start).max() <= _NEAR and ((low < theta) & (theta < high)).all()):
             return None
-        if np.abs(move).max() <= _SETTLED:
+        length = float(np.abs(move).max())
+        if length <= _SETTLED or last <= min(length, _SHORT):
             return theta
+        last = length
     return None
 
 

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
-from bayes_sparse.inference.l1.path import Path
+from bayes_sparse.inference.l1.path import Path, best_theta
 
 from .problems import LIKELIHOODS, case, draw
 
@@ -240,3 +240,15 @@ def test_a_dispersion_that_takes_its_time():
     point = path.cold(0.9 * path.largest, FINE)
     ahead, behind = (problem.likelihood(problem.full(point), point.theta + h) for h in (1e-4, -1e-4))
     assert abs(ahead - behind) / 2e-4 < 1e-4
+
+
+def test_a_dispersion_is_found_to_rounding_errors_and_no_further():
+    """Of large counts no step is as short as it should be, and each one costs a dozen looks at all rows."""
+    rng = np.random.default_rng(0)
+    problem = case("negative_binomial", rng.normal(size=(40, 1)), 1000 * rng.poisson(1.0, size=40)).problem
+    eta, looks = np.log(1000) + rng.normal(size=40), []
+    counted = replace(problem, pointwise=lambda *at: looks.append(at) or problem.pointwise(*at), fewer=None)
+    found = best_theta(counted, eta, best_theta(counted, eta + 1e-3, np.log([1.3])))
+    assert len(looks) < 200  # 400 if a step of 1e-10 is waited for
+    heights = [float(problem.terms(eta, found + h)[0].sum()) for h in (-1e-3, 0.0, 1e-3)]
+    assert_allclose((heights[2] - heights[0]) / (2 * heights[1] - heights[0] - heights[2]), 0.0, atol=1e-3)
