@@ -22,6 +22,7 @@ __all__ = ["CoordinateDescent"]
 
 _WEAK = 1e-3  # of the largest penalty: where it starts, as most likely weights may be infinite
 _ROOT = 1e-10  # of lambda: how well a single weight's slope is brought to it
+_CLOSE, _NO_BETTER = 1e-9, 2  # of a weight, and looks: a slope so near that falls no more is rounding errors
 _AGAIN = 3  # times the same support comes back before it is called a cycle
 
 
@@ -129,6 +130,7 @@ class _State:
             side = float(np.sign(at_zero))
         low, high = (0.0, np.inf) if side > 0 else (-np.inf, 0.0) if side < 0 else (-np.inf, np.inf)
         at = before = w if w * side > 0 or side == 0 else 0.0
+        least, since = np.inf, 0
         for step in range(200):
             slope, curvature = slopes(at)
             slope -= price * side
@@ -136,7 +138,9 @@ class _State:
                 low, high = (low, at) if at > before else (at, high)
                 at = 0.5 * (before + at)
                 continue
-            if abs(slope) <= _ROOT * max(price, self.lam):
+            least, since = min(least, abs(slope)), 0 if abs(slope) < least else since + 1
+            close = abs(at - before) <= _CLOSE * abs(at)
+            if abs(slope) <= _ROOT * max(price, self.lam) or (close and since >= _NO_BETTER):
                 break
             low, high = (at, high) if slope > 0 else (low, at)
             new = at + slope / max(curvature, 1e-300)

@@ -25,6 +25,7 @@ import numpy as np
 from bayes_sparse.common.checks import check_search
 from bayes_sparse.common.types import FloatArray, Hyper, IntArray, Report
 from bayes_sparse.inference.approximations import approximate
+from bayes_sparse.inference.approximations._sites import SiteApproximation
 from bayes_sparse.inference.evidence.global_local import Scales
 from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome
 from bayes_sparse.problem.classes import AnyProblem, Link
@@ -195,6 +196,8 @@ class _Escaping:
         free = np.append(np.ones(m, dtype=bool), np.zeros(q, dtype=bool))
         problem = replace(self._problem, design=design, free=free)
         approximation = approximate(problem, self._objective, self._name)
+        if isinstance(approximation, SiteApproximation):
+            approximation = approximation.roughly(0.1 * _ROUGH**0.5)
         return Scales(approximation, np.arange(m + q), np.arange(k), np.arange(k, m), len(rest))
 
     def _columns(self, own: IntArray, rest: IntArray) -> FloatArray:

@@ -98,7 +98,8 @@ def importance(log_p: FloatArray, log_q: FloatArray) -> Importance:
     from arviz_stats.base.array import array_stats  # takes most of a second, and fitting does not need it
 
     arviz: Any = array_stats
-    weights, k_hat = arviz.psislw(-raw)  # it takes the logarithms of 1/weight
+    with np.errstate(all="ignore"):  # with weights hundreds of nats apart its powers leave what numbers can hold
+        weights, k_hat = arviz.psislw(-raw)  # it takes the logarithms of 1/weight
     effective = float(np.exp(-logsumexp(2 * weights)))
     shape = float(k_hat) if np.isfinite(k_hat) else np.inf
     return Importance(np.asarray(weights), shape, threshold, effective, log_mean, se)

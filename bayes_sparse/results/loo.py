@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from bayes_sparse.results.importance import check_enough, check_target, log_densities
@@ -60,4 +61,11 @@ def loo(tree: xr.DataTree, pointwise: bool = False) -> Any:
         raise ValueError("Nothing was kept and there is no bias: every draw is the same, whatever is left out.")
     log_p, log_q = log_densities(tree)
     check_target((log_p - log_q).to_numpy())
-    return SelectedLOO(**vars(az.loo_approximate_posterior(tree, log_p, log_q, pointwise=pointwise)))
+    with np.errstate(all="ignore"):  # weights so far apart that ArviZ divides by nearly nothing
+        found = az.loo_approximate_posterior(tree, log_p, log_q, pointwise=pointwise)
+    if not np.isfinite(found.elpd):
+        raise ValueError(
+            "The draws are so far from the exact posterior that leaving a row out cannot be computed from them: "
+            "bs.loo(tree, refit=True, data=...) fits without the rows, and bs.diagnose(tree) says how far they are."
+        )
+    return SelectedLOO(**vars(found))

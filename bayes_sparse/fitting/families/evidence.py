@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import fields, replace
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -32,7 +32,8 @@ __all__ = ["EvidenceFamily", "prices", "uses_up"]
 
 _GREEDY = 0.25  # of the observations: a fit that uses more degrees of freedom has too few left for the noise
 _ABOVE = 1e-3  # of a precision: where it is at the slab's floor, what a start leaves above it
-_NEAR = 0.1  # nats that a round must gain to be worth it where NUTS is to start, or where widths are compared
+_NEAR = 0.1  # nats that a round must gain to be worth it where NUTS is to start
+_TOLD_APART = 1e-3  # the same where widths are compared: beyond it they end within hundredths of a nat of one another
 _DETERMINED = 0.05  # of a weight: how well by the data, for its covariance to matter
 _log = logging.getLogger("bayes_sparse")
 
@@ -194,10 +195,11 @@ class EvidenceFamily:
     def rating(self, task: Task) -> Rating:
         """The terms its user would get, as selected, at one price for all widths.
 
-        A method with factors for the precisions, which prunes nothing and takes its time, no closer than tells widths
-        apart.
+        No closer than tells widths apart; one with factors for the precisions, which prunes nothing and takes its time,
+        even less so.
         """
-        end = self.run(_nearly(task) if _own(task.method).own_hyper is not None else task, lambda *_: None)
+        rough = _own(task.method).own_hyper is not None
+        end = self.run(_nearly(task, _NEAR if rough else _TOLD_APART), lambda *_: None)
         state = end.selected
         if end.outcome.factors is not None:  # widths have as many kernels: their bounds can be compared
             return Rating(state.log_evidence, end.outcome.factors.bound)
@@ -321,12 +323,12 @@ def _rate(task: Task) -> float:
     return 0.0 if task.hyper is None else task.hyper[1] * task.unit**2
 
 
-def _nearly(task: Task) -> Task:
+def _nearly(task: Task, least: float = _NEAR) -> Task:
     """The same with rounds that gain less left out."""
-    if not any(field.name == "tolerance" for field in fields(task.method)):
+    tolerance = vars(task.method).get("tolerance")
+    if tolerance is None:
         return task
-    tolerance = max(vars(task.method)["tolerance"], _NEAR)
-    return replace(task, method=replace(task.method, tolerance=tolerance))
+    return replace(task, method=replace(task.method, tolerance=max(tolerance, least)))
 
 
 def _used(state: State) -> float:

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_sparse.common.types import FloatArray, IntArray
-from bayes_sparse.inference.approximations._mixing import Mixing
 from bayes_sparse.inference.approximations._nodes import Nodes
 from bayes_sparse.inference.approximations._pointwise import PointwiseApproximation, newton_step
 from bayes_sparse.inference.approximations.laplace import LaplaceApproximation
 from bayes_sparse.inference.evidence.state import Objective, Posterior, State, precision_slope
+from bayes_sparse.inference.mixing import Mixing
 from bayes_sparse.problem.active import Active
 from bayes_sparse.problem.classes import AnyProblem
 from bayes_sparse.problem.gaussian import Dual
@@ -30,6 +30,7 @@ from bayes_sparse.problem.problem import Problem
 __all__ = ["Marginals", "Matched", "SiteApproximation"]
 
 _ROUNDS = 200
+_PATIENCE = 40  # rounds in which the change should halve: where it does not, rounding errors are all that is left
 _CHANGE = 1e-5  # of a predictor's mean in its sds, and of its variance: the log evidence is then exact to the square
 _WORSE = 2.0  # times the smallest change so far: a round that far off is gone back on
 _CONCAVE = np.linspace(-4.0, 4.0, 9)  # where a likelihood is looked at, in units of the predictor
@@ -152,8 +153,8 @@ class SiteApproximation(PointwiseApproximation):
             precision = np.maximum(-start.terms[2], 0.0)
             sites = np.array([precision, start.terms[1] + precision * start.eta])  # the second one is the pull
         mixing: Mixing | None = None
-        found, best = None, np.inf
-        for _ in range(_ROUNDS):
+        found, best, mark = None, np.inf, (0, np.inf)
+        for number in range(_ROUNDS):
             w, posterior, marginals = self._posterior(active, alpha, sites)
             new = self.matched(marginals, theta)
             change = _change(marginals, new)
@@ -165,10 +166,19 @@ class SiteApproximation(PointwiseApproximation):
                 continue
             if change < best:
                 best, found = change, (w, posterior, marginals, new)
+            if best < 0.5 * mark[1]:
+                mark = number, best
+            elif number - mark[0] > _PATIENCE:
+                break
             if change < self._enough:
                 if self.accurate(marginals, theta):
                     break
-                mixing, found, best = None, None, np.inf  # what follows is another map: it has not been anywhere yet
+                mixing, found, best, mark = (
+                    None,
+                    None,
+                    np.inf,
+                    (number, np.inf),
+                )  # what follows is another map: it has not been anywhere yet
                 continue
             if mixing is None:
                 mixing = Mixing(np.array([marginals.variance, np.sqrt(marginals.variance)]))

@@ -13,6 +13,7 @@ from scipy.special import gammaln
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.l1.lasso import ColumnStore, Lasso, Spot
+from bayes_sparse.inference.mixing import Mixing
 from bayes_sparse.problem.gaussian import weighted_gram
 from bayes_sparse.problem.problem import Problem
 
@@ -100,6 +101,7 @@ def _height(problem: Problem, eta: FloatArray, theta: FloatArray) -> float:
 
 
 _ROUNDS = 500
+_ASTRAY = 3  # turns that come no nearer
 _FINE = 1e-10
 _PATIENCE = 1000
 
@@ -333,13 +335,18 @@ class Path:
         )
 
     def _settle(self, knob: float, spot: Spot, theta: FloatArray, tolerance: float) -> Point:
-        """Nuisance parameters and weights in turn until neither moves."""
+        """Nuisance parameters and weights in turn until neither moves, each turn from where the last few point to."""
+        alone = self.own_noise and not self.precision.any()  # then the weights do not ask for the noise
+        still = _SETTLED / 10 if self.own_noise else _SETTLED  # the noise has no rounding errors of a search
+        mixing, shortest, since, (low, high) = Mixing(np.ones_like(theta)), np.inf, 0, self.problem.theta_bounds.T
         for _ in range(_ROUNDS):
             before, theta = theta, best_theta(self.problem, spot.eta, theta)
-            alone = self.own_noise and not self.precision.any()  # then the weights do not ask for the noise
-            still = _SETTLED / 10 if self.own_noise else _SETTLED  # the noise has no rounding errors of a search
-            if alone or np.abs(theta - before).max(initial=0.0) <= still:
+            move = float(np.abs(theta - before).max(initial=0.0))
+            shortest, since = min(shortest, move), 0 if move < shortest else since + 1
+            if alone or move <= still or (since >= _ASTRAY and move <= _SHORT):  # the last: rounding errors are left
                 break
+            if since < _ASTRAY:  # else plain turns, which only lead uphill, until they come nearer
+                theta = np.clip(mixing.next(before, theta), low, high)
             spot = self._lasso(theta).solve(knob, self._seen_anew(spot, theta), tolerance)
         total = float(self.problem.terms(spot.eta, theta)[0].sum()) if theta.size else spot.value
         return Point(self, knob, spot, theta, total)

@@ -252,3 +252,12 @@ def test_a_dispersion_is_found_to_rounding_errors_and_no_further():
     assert len(looks) < 200  # 400 if a step of 1e-10 is waited for
     heights = [float(problem.terms(eta, found + h)[0].sum()) for h in (-1e-3, 0.0, 1e-3)]
     assert_allclose((heights[2] - heights[0]) / (2 * heights[1] - heights[0] - heights[2]), 0.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_and_dispersion_take_few_turns(seed, monkeypatch):
+    turns = []
+    monkeypatch.setattr("bayes_sparse.inference.l1.path.best_theta", lambda *at: turns.append(at) or best_theta(*at))
+    path = case("negative_binomial", *draw("negative_binomial", seed=seed)).path()
+    path.cold(0.9 * path.largest, FINE)
+    assert len(turns) <= 20  # with that of nothing at all; 46 to 201 if each only answers to the other

@@ -20,8 +20,9 @@ class Mixing:
 
     def __init__(self, scale: FloatArray) -> None:
         self._scale, self._step = scale.ravel(), 1.0
-        self._points: deque[FloatArray] = deque(maxlen=_MEMORY)
-        self._moves: deque[FloatArray] = deque(maxlen=_MEMORY)
+        rounds = min(_MEMORY, scale.size + 1)  # more of them would only repeat what a small point can tell
+        self._points: deque[FloatArray] = deque(maxlen=rounds)
+        self._moves: deque[FloatArray] = deque(maxlen=rounds)
 
     def next(self, here: FloatArray, towards: FloatArray) -> FloatArray:
         """Where to go from a point that the fixed point's map sends to ``towards``."""
@@ -33,7 +34,8 @@ class Mixing:
             dx, dm = np.diff(np.array(self._points), axis=0), np.diff(np.array(self._moves), axis=0)
             scaled = dm * self._scale
             gram = scaled @ scaled.T
-            gram.flat[:: len(gram) + 1] *= 1 + _CUT
+            squares = gram.diagonal()
+            gram.flat[:: len(gram) + 1] = np.where(squares > 0, squares * (1 + _CUT), 1.0)
             share = np.linalg.solve(gram, scaled @ (move * self._scale))
             step -= share @ (dx + self._step * dm)
         self._step = min(1.0, 1.5 * self._step)
