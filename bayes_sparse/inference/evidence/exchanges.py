@@ -24,6 +24,7 @@ _TOGETHER = 2**19  # scores of columns looked at together
 _MOST = 64  # exchanges climbed together
 _WORK = 1e7  # and as many multiplications a step
 _STEPS = 3  # Newton steps of that climb
+_PROMISED = 1e-3  # nats: a step that promises less is not made
 _LONGEST = 2.0  # of such a step, in log units
 
 
@@ -161,7 +162,9 @@ def _climbed(
     if not np.isfinite(now):  # the noise is so small that cross-products have no digits left
         return moves
     for _ in range(_STEPS):
-        on = np.flatnonzero(J + promise > now - within)  # the others will not come as near
+        on = np.flatnonzero((J + promise > now - within) & (promise > _PROMISED))  # the others will not come as near
+        if not len(on):
+            break
         new = alpha[on] * np.exp(step[on])
         new[:, state.free] = np.maximum(new[:, state.free], objective.floor)
         new_J, new_step, new_promise = look(H[on], b[on], new, state.free, moved, objective)
