@@ -201,7 +201,7 @@ def delete_useless(approximation: Approximation, state: State, refused: set[int]
         useless = useless[np.argsort(excess[useless], kind="stable")]
         while len(useless):
             new = approximation.at(*without(state, useless), state.theta, state)
-            if new.objective >= state.objective - 1e-9:
+            if _higher(new, state, 1e-9):
                 state = new
                 break
             if len(useless) == 1:
@@ -223,9 +223,14 @@ def delete_phantoms(approximation: Approximation, state: State, least: float = _
         if not len(worth) or worth.min() >= least:
             return state
         new = approximation.at(*without(state, np.array([worth.argmin()])), state.theta, state)
-        if new.objective < state.objective - least:
+        if not _higher(new, state, least):
             return state
         state = new
+
+
+def _higher(new: State, state: State, but: float) -> bool:
+    """Whether a state is as high, but for so much; one without an objective is not, whatever it is compared with."""
+    return new.objective >= state.objective - but and new.objective > -np.inf
 
 
 def without(state: State, positions: IntArray) -> tuple[IntArray, FloatArray]:
