@@ -6,13 +6,26 @@ their rows. A call takes microseconds, so that waiting for one another costs les
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from threading import RLock
 
+import numpy as np
+
 __all__ = ["building", "one_at_a_time"]
 
-building = RLock()  # held while a graph is made, rewritten or compiled: PyTensor's registries and caches have no lock
+_pytensor = RLock()
+
+
+@contextmanager
+def building() -> Iterator[None]:
+    """Held while a graph is made, rewritten or compiled: PyTensor's registries and caches have no lock.
+
+    It divides constants by one another to see what they are worth, and some of them are zeros.
+    """
+    with _pytensor, np.errstate(all="ignore"):
+        yield
 
 
 def one_at_a_time[**P, T](function: Callable[P, T]) -> Callable[P, T]:

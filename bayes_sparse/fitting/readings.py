@@ -141,7 +141,7 @@ class OwnReading:
     @cached_property
     def labelled(self) -> LabelledProblem:
         """The problem under the user's names."""
-        with building:
+        with building():
             return declared_problem(self.declared, self.weights, self.hyper, any_surface=self.any_surface)
 
     def proper(self, hyper: Hyper | None) -> Hyper | None:

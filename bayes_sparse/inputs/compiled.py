@@ -81,7 +81,7 @@ def compile_pointwise(
     """
     few = rows is not None and rows <= _FEW_ROWS
     known = (key, derivatives, few)
-    with building:
+    with building():
         if known not in _cache:
             density, eta, inputs = build()
             density = _stabilised(density)
@@ -148,7 +148,7 @@ def compile_several(
         third ones (K, K, K, n).
     """
     known = (key, derivatives)
-    with building:
+    with building():
         if known not in _spread_cache:
             density, etas, inputs = build()
             density = _stabilised(density)

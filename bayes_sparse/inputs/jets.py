@@ -140,8 +140,8 @@ def _plain(node: Variable) -> Callable[..., list[Any]]:
     if isinstance(node.op, Elemwise):
         ufunc, dtype = _ufunc(node.op.scalar_op), node.outputs[0].dtype
         return lambda *values: [np.asarray(ufunc(*values), dtype=dtype)]
-    if isinstance(node.op, CheckAndRaise):
-        return lambda *values: [values[0]]  # a trial step may fail a check, and must not raise
+    if isinstance(node.op, CheckAndRaise | SpecifyShape):
+        return lambda *values: [values[0]]  # a trial step may fail a check, and must not raise; a shape is as it is
 
     def performed(*values: Any) -> list[Any]:
         out: list[list[Any]] = [[None] for _ in node.outputs]

@@ -58,6 +58,8 @@ class CoordinateDescent:
             if not state.N:
                 return PathOutcome(path.null, Status.NULL, update)
             j = state.most_wrong(self.tolerance)
+            if j is None and state.refreshed():
+                j = state.most_wrong(self.tolerance)
             if j is None:
                 j = state.entering(self.tolerance)
                 if j is None:
@@ -79,6 +81,7 @@ class _State:
         self.w = np.zeros(path.problem.design.width)
         self.w[start.index] = start.w
         self.theta, self.eta = start.theta, start.spot.eta.copy()
+        self._since = 0  # weights moved since the nuisance parameters were
         self._look()
 
     def _look(self) -> None:
@@ -105,15 +108,23 @@ class _State:
         return worst if slope[worst] > self.lam * (1 + tolerance) else None
 
     def update(self, j: int) -> None:
-        """Move a weight to its own optimum, and refresh lambda and the nuisance parameters."""
+        """Move a weight to its own optimum and refresh lambda; once in as many moves the nuisance parameters too."""
         column = self._path.columns.take(np.array([j]))[0]
         price = self.lam if self._problem.free[j] else 0.0
         new = self._optimum(column, self.w[j], price, float(self._path.precision[j]))
         self.eta += (new - self.w[j]) * column
         self.w[j] = new
-        if self.theta.size:
-            self.theta = best_theta(self._problem, self.eta, self.theta)
+        self._since += 1
+        if self._since < self.N or not self.refreshed():
+            self._look()
+
+    def refreshed(self) -> bool:
+        """Move the nuisance parameters to their optimum; False if they are there already."""
+        if not self.theta.size or not self._since:
+            return False
+        self.theta, self._since = best_theta(self._problem, self.eta, self.theta), 0
         self._look()
+        return True
 
     def _optimum(self, column: FloatArray, w: float, price: float, precision: float) -> float:
         """Root of the slope of one weight; the slope at zero says on which side it is, or that it is zero."""

@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 import pytest
 from numpy.testing import assert_allclose
 from pytensor.graph.traversal import toposort
+from scipy.stats import norm
 
 from bayes_sparse.inputs import compiled
 from bayes_sparse.inputs.compiled import compile_several
@@ -141,6 +142,15 @@ def test_a_failed_check_raises_nothing():
     density = pm.logp(pm.Normal.dist(a, b), y)
     value, *_ = jet_function(density, [a, b], [y], 3)(np.array([[0.0, 0.0], [1.0, -1.0]]), np.zeros(2))
     assert_allclose(value[0], -0.5 * np.log(2 * np.pi))
+
+
+def test_a_shape_that_was_said_is_no_number():
+    """As of the scales of a mixture: of their shape PyTensor says the columns alone."""
+    a, y, scales = pt.dvector("a"), pt.dvector("y"), pt.dmatrix("scales")
+    density = pm.logp(pm.Normal.dist(a, pt.specify_shape(scales, (None, 2)).sum(axis=1)), y)
+    eta, seen, sd = np.array([0.0, 1.0]), np.array([0.3, -2.0]), np.array([[0.5, 3.0], [1.0, 0.2]])
+    value, *_ = jet_function(density, [a], [y, scales], 3)(eta[None], seen, sd)
+    assert_allclose(value, norm.logpdf(seen, eta, sd.sum(axis=1)), rtol=1e-12)
 
 
 def test_what_has_no_rule_is_left_to_pytensor(monkeypatch):

@@ -13,8 +13,7 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
-from bayes_sparse.inputs.pm_model.graph import Var, value_of
-from bayes_sparse.inputs.pm_model.latents import shape_in_graph
+from bayes_sparse.inputs.pm_model.graph import Var, shape_in_graph, value_of
 
 __all__ = ["class_density"]
 

@@ -182,7 +182,7 @@ class FlatLikelihood:
 def _function(inputs: Sequence[Var], outputs: Sequence[Var], in_c: bool) -> Callable[..., list[Any]]:
     """Make a function in Python, or in C: numba takes a minute over the first matrix product, longer over a Hessian."""
     mode: Any = get_mode("CVM").excluding(*_BLAS) if in_c else _PYTHON  # type: ignore[no-untyped-call]
-    with building, _said_if_long():
+    with building(), _said_if_long():
         function: Callable[..., list[Any]] = pytensor_function(
             list(inputs), list(outputs), mode=mode, on_unused_input="ignore"
         )

@@ -178,12 +178,19 @@ def _computed(model: pm.Model, known: Values, columns: list[tuple[FittedAs, NDAr
 def _drawn(missing: list[Var], known: Values, model: pm.Model, seed: int) -> Values:
     """Missing observations, of which nothing is known but their distribution: one value for each draw."""
     given = [rv for rv in free_variables(model) if rv.name in known]
-    inputs = [pt.tensor(dtype=rv.dtype, shape=(None, *rv.type.shape)) for rv in given]
-    made = vectorize_graph(missing, dict(zip(given, inputs, strict=True)))
-    function = pm.compile(inputs, made, random_seed=seed, mode=REWRITTEN, on_unused_input="ignore")
-    S, rows = len(next(iter(known.values()))), max(int(np.prod(shape_of(model, rv))) for rv in model.observed_RVs)
+    own = [known[rv.name] for rv in given]
+    drawing = {"random_seed": seed, "mode": REWRITTEN, "on_unused_input": "ignore"}
+    many = [pt.tensor(dtype=rv.dtype, shape=(None, *rv.type.shape)) for rv in given]
+    try:
+        made = vectorize_graph(missing, dict(zip(given, many, strict=True)))
+    except ValueError:  # of a size that was given PyTensor makes no more than one
+        one = [rv.type() for rv in given]
+        function = pm.compile(one, replaced(missing, dict(zip(given, one, strict=True))), **drawing)
+        return _one_by_one(function, [str(rv.name) for rv in missing])(own)
+    function = pm.compile(many, made, **drawing)
+    S, rows = len(own[0]), max(int(np.prod(shape_of(model, rv))) for rv in model.observed_RVs)
     step = max(1, _BLOCK // rows)
-    parts = [function(*(known[rv.name][i : i + step] for rv in given)) for i in range(0, S, step)]
+    parts = [function(*(values[i : i + step] for values in own)) for i in range(0, S, step)]
     return {str(rv.name): np.concatenate([part[j] for part in parts]) for j, rv in enumerate(missing)}
 
 

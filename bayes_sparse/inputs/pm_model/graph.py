@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 from numpy.typing import NDArray
+from pymc.distributions.continuous import FlatRV, HalfFlatRV
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.logprob.utils import CheckParameterValue
 from pytensor.compile.builders import OpFromGraph
@@ -18,7 +20,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
-from pytensor.graph.traversal import ancestors, toposort
+from pytensor.graph.traversal import ancestors, explicit_graph_inputs, toposort
 from pytensor.scalar import basic as scalar
 from pytensor.sparse.math import Dot as SparseDot
 from pytensor.sparse.math import StructuredDot, TrueDot
@@ -49,6 +51,7 @@ __all__ = [
     "only_observed",
     "reached",
     "replaced",
+    "shape_in_graph",
     "small_function",
     "sparse_value",
     "structure_of",
@@ -287,6 +290,19 @@ def value_of(variable: Var) -> NDArray[Any]:
     return np.asarray(small_function([], [variable])()[0])
 
 
+def shape_in_graph(variable: Var) -> tuple[int, ...]:
+    """Shape of any node: static, else computed."""
+    if None not in variable.type.shape:
+        return tuple(variable.type.shape)
+    shape: Var = variable.shape
+    # Variables that stand for effects without their mean have no value yet, but a shape; nor has a flat prior draws.
+    inputs: list[Any] = list(explicit_graph_inputs([shape]))
+    held: dict[Any, Any] = {v: pt.zeros(v.type.shape, dtype=v.dtype) for v in inputs}
+    flat: list[Any] = [v for v in ancestors([shape]) if v.owner and isinstance(v.owner.op, FlatRV | HalfFlatRV)]
+    held |= {v: pt.zeros(v.owner.op.size_param(v.owner) if v.ndim else (), dtype=v.dtype) for v in flat}
+    return tuple(int(size) for size in value_of(clone_replace([shape], held)[0] if held else shape))
+
+
 def sparse_value(variable: Var) -> Any:
     """A sparse matrix that depends on no random variable."""
     if isinstance(variable, Constant):
@@ -304,7 +320,7 @@ def small_function(inputs: Sequence[Var], outputs: Sequence[Var], rewrite: bool 
     """Make a Python function of a small graph, rewritten first on request or where an operation must be unfolded."""
     rewrite = rewrite or any(isinstance(node.op, OpFromGraph) for node in toposort(outputs))
     mode = REWRITTEN if rewrite else _PLAIN
-    with building:
+    with building():
         compiled: Any = pytensor_function(list(inputs), list(outputs), mode=mode, on_unused_input="ignore")
     return one_at_a_time(lambda *values: list(compiled(*values)))
 

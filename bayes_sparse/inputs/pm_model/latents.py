@@ -15,14 +15,13 @@ import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import NDArray
 from pytensor.compile.ops import ViewOp
-from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import explicit_graph_inputs, toposort
+from pytensor.graph.traversal import toposort
 from pytensor.scalar import basic as scalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import SpecifyShape
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.pm_model.graph import LINEAR, Var, classify, reached, substituted, value_of
+from bayes_sparse.inputs.pm_model.graph import LINEAR, Var, classify, reached, shape_in_graph, substituted, value_of
 from bayes_sparse.inputs.pm_model.normal_priors import NormalPrior, normal_prior
 from bayes_sparse.inputs.pm_model.predictor import ends
 from bayes_sparse.inputs.pm_model.rewrites import rewritten
@@ -34,7 +33,7 @@ from bayes_sparse.inputs.pm_model.variables import (
     likelihood_parameters,
 )
 
-__all__ = ["Latent", "Latents", "find_latents", "plain_latents", "shape_in_graph"]
+__all__ = ["Latent", "Latents", "find_latents", "plain_latents"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,17 +262,6 @@ def _multiplies(client: Any, node: Var, kinds: Mapping[Var, str]) -> bool:
         case DimShuffle():
             return not client.op.drop and list(client.op.shuffle) == sorted(client.op.shuffle)
     return False
-
-
-def shape_in_graph(variable: Var) -> tuple[int, ...]:
-    """Shape of any node: static, else computed."""
-    if None not in variable.type.shape:
-        return tuple(variable.type.shape)
-    shape: Var = variable.shape
-    # Variables that stand for effects without their mean have no value yet, but a shape.
-    inputs: list[Any] = list(explicit_graph_inputs([shape]))
-    held: dict[Any, Any] = {v: pt.zeros(v.type.shape, dtype=v.dtype) for v in inputs}
-    return tuple(int(size) for size in value_of(clone_replace([shape], held)[0] if held else shape))
 
 
 def _misused(found: Latents, rows: Mapping[Var, int | None]) -> set[Var]:

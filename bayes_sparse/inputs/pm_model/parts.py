@@ -18,9 +18,9 @@ from pytensor.tensor.special import Softmax
 from scipy.special import gammaln, log_softmax
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.pm_model.graph import Var, number_of, reached
+from bayes_sparse.inputs.pm_model.graph import Var, number_of, reached, shape_in_graph
 from bayes_sparse.inputs.pm_model.held import MovingCoefficients
-from bayes_sparse.inputs.pm_model.latents import Latents, shape_in_graph
+from bayes_sparse.inputs.pm_model.latents import Latents
 from bayes_sparse.inputs.pm_model.predictor import (
     Columns,
     candidates,

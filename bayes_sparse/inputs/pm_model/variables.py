@@ -17,7 +17,15 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type import TensorType
 
 from bayes_sparse.common.types import FloatArray
-from bayes_sparse.inputs.pm_model.graph import Var, reached, replaced, small_function, structure_of, value_of
+from bayes_sparse.inputs.pm_model.graph import (
+    Var,
+    reached,
+    replaced,
+    shape_in_graph,
+    small_function,
+    structure_of,
+    value_of,
+)
 
 __all__ = [
     "Nuisance",
@@ -51,7 +59,7 @@ def shape_of(model: pm.Model, rv: Var) -> tuple[int, ...]:
     dims = dims_of(model, rv)
     if dims is not None and len(dims) == rv.ndim:
         return tuple(int(value_of(model.dim_lengths[dim])) for dim in dims)
-    return tuple(int(size) for size in value_of(rv.shape))
+    return shape_in_graph(rv)
 
 
 def dims_of(model: pm.Model, rv: Var) -> tuple[str, ...] | None:

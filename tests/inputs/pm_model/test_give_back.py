@@ -419,3 +419,18 @@ def test_missing_counts_are_counts():
     error = np.sqrt(expected.sum()) / expected.size
     assert_allclose(drawn.mean(), expected.mean(), atol=4 * error)
     assert_allclose(((drawn - expected) ** 2 / expected).mean(), 1.0, atol=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:Data in y contains missing values")
+def test_missing_observations_beside_a_single_weight():
+    """With one column PyMC gives them a size, of which PyTensor makes no more than one."""
+    y = np.where(np.arange(N) % 6 == 0, np.nan, REAL)
+    with pm.Model() as model:
+        data = pm.Data("X", X[:, :1])
+        w = pm.StudentT("w", nu=3, mu=0.0, sigma=1.0, shape=1)
+        mu = pm.Deterministic("mu", pm.math.dot(data, w))
+        pm.StudentT("y", nu=4, mu=mu, sigma=pm.Exponential("sigma", 1.0), observed=y)
+    tree = bs.fit(model, **DRAWN)["posterior"]
+    z = (tree["y_unobserved"].to_numpy() - tree["mu"].to_numpy()[..., ::6]) / tree["sigma"].to_numpy()[..., None]
+    assert_allclose(np.median(z), 0.0, atol=4 * 1.35 / np.sqrt(z.size))
+    assert_allclose(np.mean(np.abs(z) < 0.741), 0.5, atol=4 * 0.5 / np.sqrt(z.size))  # quartiles of four degrees

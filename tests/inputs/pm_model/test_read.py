@@ -29,6 +29,18 @@ def test_dims_and_coords():
     assert declared.obs_coords["obs"].tolist() == list(range(100, 100 + N))
 
 
+def test_flat_priors_beside_data_that_may_change():
+    """Of such a model no shape is known before it is computed, and a flat variable cannot be drawn."""
+    with pm.Model() as model:
+        data, more = pm.Data("X", X), pm.Data("more", X[:, :2] ** 2)
+        w = pm.Normal("w", 0.0, pm.HalfNormal("s", 1.0, shape=data.shape[1]), shape=data.shape[1])
+        eta = data @ w + more @ pm.Flat("b", shape=more.shape[1]) + pm.Flat("level")
+        pm.Bernoulli("y", logit_p=eta, observed=BINARY)
+    declared = check(model)
+    assert [block.shape for block in declared.sparse] == [(P,)]
+    assert sorted((block.name, block.shape) for block in declared.fixed) == [("b", (2,)), ("level", ())]
+
+
 def test_observation_weights_are_passed_on():
     declared = read_model(with_likelihood(normal), observation_weights=EXPOSURE)
     np.testing.assert_array_equal(declared.problem.weights, EXPOSURE)
