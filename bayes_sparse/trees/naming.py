@@ -145,10 +145,11 @@ def put_nuisance(variables: Variables, labelled: LabelledProblem, theta: FloatAr
 def finite_logs(densities: FloatArray) -> FloatArray:
     """Log densities at draws, with a number where there is none.
 
-    A draw so far out that its density cannot be computed (a rate beyond the largest number, a probability of one to all
-    digits) has a lower one than any other: it counts for nothing, and leaves sums and LOO of the others alone.
+    A draw so far out that its density cannot be computed (a rate beyond the largest number or below the smallest, a
+    probability of one to all digits) has a lower one than any other: it counts for nothing, and leaves sums and LOO of
+    the others alone.
     """
-    return np.where(np.isnan(densities), _NOTHING_LEFT, np.maximum(densities, _NOTHING_LEFT))
+    return np.where(densities < np.inf, np.maximum(densities, _NOTHING_LEFT), _NOTHING_LEFT)
 
 
 def of_each_observation(labelled: LabelledProblem, pointwise: FloatArray, shape: tuple[int, int]) -> xr.Dataset:

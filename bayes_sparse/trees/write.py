@@ -223,7 +223,7 @@ def _drawn(description: Description, shape: tuple[int, int], rng: np.random.Gene
         looks = [description.look(drawn, some, each=stored) for some in parts]
         for name in looks[0][1]:
             target = np.concatenate([targets[name] for _, targets in looks])
-            stats[name] = np.where(np.isnan(target), -np.inf, target)  # a draw without a density weighs nothing
+            stats[name] = np.where(target < np.inf, target, -np.inf)  # a draw without a density weighs nothing
         if stored:
             pointwise = np.concatenate([each for each, _ in looks if each is not None])
             groups["log_likelihood"] = of_each_observation(labelled, pointwise, shape)

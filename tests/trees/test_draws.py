@@ -80,4 +80,19 @@ def test_draws_so_far_out_that_they_have_no_density_count_for_nothing():
 
 def test_densities_that_can_be_computed_are_as_they_are():
     values = np.array([3.0, -7e140, 0.0, -np.inf, np.nan, np.inf])
-    assert finite_logs(values).tolist() == [3.0, -7e140, 0.0, -1e150, -1e150, np.inf]
+    assert finite_logs(values).tolist() == [3.0, -7e140, 0.0, -1e150, -1e150, -1e150]
+
+
+@pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
+def test_rates_below_the_smallest_number_have_no_density_either():
+    """A hurdle's density there is one infinity less another, which PyMC makes plus infinity of."""
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    with pm.Model() as model:
+        w = pm.Normal("w", 0.0, pm.HalfNormal("s", 1.0, shape=2), shape=2)
+        pm.HurdlePoisson("y", 0.7, pm.math.exp(X @ w + pm.Normal("b", 0.0, 1e4)), observed=[1, 0, 0, 0, 1, 0])
+    tree = bs.fit(model, draws=200, chains=1, random_seed=1, progressbar=False)
+    pointwise, out = tree["log_likelihood"]["y"].to_numpy(), tree["posterior"]["b"].to_numpy() < -800
+    assert out.any()
+    assert (pointwise[out][:, [0, 4]] == -1e150).all()
+    assert np.isfinite(pointwise).all()
+    assert (tree["sample_stats"]["log_p"].to_numpy()[out] == -np.inf).all()
