@@ -196,7 +196,7 @@ class _Escaping:
         free = np.append(np.ones(m, dtype=bool), np.zeros(q, dtype=bool))
         problem = replace(self._problem, design=design, free=free)
         approximation = approximate(problem, self._objective, self._name)
-        if isinstance(approximation, SiteApproximation):
+        if isinstance(approximation, SiteApproximation):  # the evidence is wrong by the square of what sites miss
             approximation = approximation.roughly(0.1 * _ROUGH**0.5)
         return Scales(approximation, np.arange(m + q), np.arange(k), np.arange(k, m), len(rest))
 

@@ -30,7 +30,7 @@ from bayes_sparse.problem.problem import Problem
 __all__ = ["Marginals", "Matched", "SiteApproximation"]
 
 _ROUNDS = 200
-_PATIENCE = 40  # rounds in which the change should halve: where it does not, rounding errors are all that is left
+_PATIENCE = 40  # rounds in which the change should halve: where it does not, more of them lead hardly nearer
 _CHANGE = 1e-5  # of a predictor's mean in its sds, and of its variance: the log evidence is then exact to the square
 _WORSE = 2.0  # times the smallest change so far: a round that far off is gone back on
 _CONCAVE = np.linspace(-4.0, 4.0, 9)  # where a likelihood is looked at, in units of the predictor
@@ -173,12 +173,8 @@ class SiteApproximation(PointwiseApproximation):
             if change < self._enough:
                 if self.accurate(marginals, theta):
                     break
-                mixing, found, best, mark = (
-                    None,
-                    None,
-                    np.inf,
-                    (number, np.inf),
-                )  # what follows is another map: it has not been anywhere yet
+                # What follows is another map: it has not been anywhere yet.
+                mixing, found, best, mark = None, None, np.inf, (number, np.inf)
                 continue
             if mixing is None:
                 mixing = Mixing(np.array([marginals.variance, np.sqrt(marginals.variance)]))
