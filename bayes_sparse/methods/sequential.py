@@ -42,8 +42,7 @@ _FINAL = 1e-7  # nats promised by the next step: where the last climb ends
 _STEPS = 60  # of a climb to the top: a few are enough, but where an objective has no digits left
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
-_HOPE = 0.5  # nats: a move thought to lose more than this is not looked at any closer
-_TRIED = 0.1  # nats: one that after a closer look loses more is not tried; of a normal likelihood none that loses
+_HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
 _GROUP_HOPE = 5.0  # the same before the others have followed
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
 _BOLD_ADDITIONS = 20  # basis functions added at most while nuisance parameters are held
@@ -241,10 +240,10 @@ class Sequential:
 
         What is predicted to come near is climbed for real, the best first.
         """
-        approximation, tried = ascent.approximation, 0.0 if problem.normal else _TRIED
+        approximation = ascent.approximation
         known = exchanges(state, scores, approximation.objective, alone(problem), within=_HOPE, enough=_EXCHANGE_GAIN)
         for exchange in known[: self.exchanges]:
-            if exchange.loss > tried:
+            if exchange.loss > _HOPE:
                 break
             beat = state.objective + _EXCHANGE_GAIN
             new, _ = ascent(exchange.made(approximation, state), _EXCHANGE_STEPS, _EXCHANGE_GAIN, beat)
