@@ -22,7 +22,7 @@ import numpy as np
 from bayes_sparse.common.checks import check_search
 from bayes_sparse.common.types import FloatArray, Hyper, Report
 from bayes_sparse.inference.evidence.ascent import Ascent, delete_phantoms, without
-from bayes_sparse.inference.evidence.exchanges import addition_gain, exchanges, largest
+from bayes_sparse.inference.evidence.exchanges import addition_gain, exchanges
 from bayes_sparse.inference.evidence.groups import alone, put_gains, term_worth
 from bayes_sparse.inference.evidence.some_columns import from_some_columns
 from bayes_sparse.inference.evidence.some_rows import from_some_rows
@@ -37,12 +37,13 @@ type Away = Literal["far", "near", "close"]
 
 _COARSE = 1e-1  # nats: between additions the active set need not be climbed any closer to its top
 _FINE = 1e-4  # nats: close enough to ask whether anything is left to add
-_LOOSE = 1e-2  # nats: the same where nothing is exchanged, which is a start for what comes after
+_LOOSE = 1e-2  # nats: the same without nuisance parameters, and in a search that is a start for another
 _FINAL = 1e-7  # nats promised by the next step: where the last climb ends
 _STEPS = 60  # of a climb to the top: a few are enough, but where an objective has no digits left
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
 _HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
+_HELD_HOPE = 0.02  # the same without nuisance parameters, which might follow and make up for it
 _GROUP_HOPE = 5.0  # the same before the others have followed
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
 _BOLD_ADDITIONS = 20  # basis functions added at most while nuisance parameters are held
@@ -186,7 +187,7 @@ class Sequential:
     ) -> Outcome:
         """The same without the last climb."""
         ascent, history = self._ascent(problem, approximation), [state.objective]
-        tolerance = _FINAL if away == "close" else _FINE if self.exchanges else _LOOSE
+        tolerance = _FINAL if away == "close" else _FINE if self.exchanges and state.theta.size else _LOOSE
         state, settled = ascent(state, self.steps) if away == "far" else ascent(state, _STEPS, tolerance=tolerance)
         for iteration in range(1, self.max_iterations + 1):
             scores = approximation.scores(state)
@@ -224,7 +225,8 @@ class Sequential:
         put_gains(approximation, problem, state, scores, gain, alpha)
         if barred is not None:
             gain[barred] = 0.0
-        for candidate in largest(gain, _TRIES):
+        for _ in range(_TRIES):
+            candidate = int(gain.argmax())
             if gain[candidate] < self.tolerance:
                 return None
             columns = np.array([candidate]) if grouping is None else grouping.members(candidate)
@@ -233,6 +235,7 @@ class Sequential:
             new = approximation.at(index, precisions, state.theta, state)
             if new.objective > state.objective + 0.1 * self.tolerance:
                 return new
+            gain[candidate] = 0.0
         return None
 
     def _exchange(self, problem: AnyProblem, ascent: Ascent, state: State, scores: Scores) -> State | None:
@@ -240,10 +243,10 @@ class Sequential:
 
         What is predicted to come near is climbed for real, the best first.
         """
-        approximation = ascent.approximation
-        known = exchanges(state, scores, approximation.objective, alone(problem), within=_HOPE, enough=_EXCHANGE_GAIN)
+        approximation, hope = ascent.approximation, _HOPE if state.theta.size else _HELD_HOPE
+        known = exchanges(state, scores, approximation.objective, alone(problem), within=hope, enough=_EXCHANGE_GAIN)
         for exchange in known[: self.exchanges]:
-            if exchange.loss > _HOPE:
+            if exchange.loss > hope:
                 break
             beat = state.objective + _EXCHANGE_GAIN
             new, _ = ascent(exchange.made(approximation, state), _EXCHANGE_STEPS, _EXCHANGE_GAIN, beat)

@@ -22,6 +22,7 @@ from bayes_sparse.common.types import FloatArray, IntArray
 
 __all__ = ["Design", "column_moments", "weighted_sd"]
 
+_KEPT_BYTES = 2**25  # of the squares of all elements
 _BLOCK_BYTES = 2**19  # half of a small core's cache: what is made of a block stays in it too
 _LEAST_ROWS = 256  # of a block, where there are so many columns that a block has only some of them
 _FAR_PRODUCTS = 1e3  # shift / scale, beyond which three digits of a product would be lost
@@ -74,9 +75,9 @@ class Design:
 
     @cached_property
     def _squared(self) -> FloatArray | None:
-        """The square of each element, where all of them are one block: a search asks for it again and again."""
-        one_block = self._X.size * 8 <= _BLOCK_BYTES and self._as_it_is(self._in_squares)
-        return self._X**2 if one_block else None
+        """The square of each element, where there is room for it: a search asks for it again and again."""
+        room = self._X.size * 8 <= _KEPT_BYTES and self._as_it_is(self._in_squares)
+        return self._X**2 if room else None
 
     @property
     def q(self) -> int:
@@ -152,20 +153,24 @@ class Design:
     def scan(self, right: FloatArray, weights: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """`cross`, `squares` and `transposed_times` together, in one pass over the columns."""
         M, k = self.M, right.shape[1]
-        both, square = np.zeros((M, k + 2)), np.zeros(M)
-        for rows, columns, block in self._blocks(self._in_squares):
-            beside = np.empty((len(block), k + 2), order="F")
-            np.multiply(right[rows], weights[rows, None], out=beside[:, :k])
-            beside[:, k], beside[:, k + 1] = v[rows], weights[rows]
-            both[columns] += block.T @ beside
-            squared = block * block if self._squared is None else self._squared
-            square[columns] += weights[rows] @ squared
-        first, total = both[:, k + 1].copy(), float(weights.sum())
-        self._centre(both, self._in_squares, np.array([*(weights @ right), v.sum(), total]))
-        extra = self.extra * weights[:, None]
-        cross = np.vstack([both[:, :k], extra.T @ right])
-        squares = np.append(self._centred_squares(square, first, total), np.einsum("ij,ij->j", extra, self.extra))
-        return cross, squares, np.append(both[:, k], v @ self.extra)
+        beside = np.empty((self.n, k + 2), order="F")
+        np.multiply(right, weights[:, None], out=beside[:, :k])
+        beside[:, k], beside[:, k + 1] = v, weights
+        both, square = np.empty((self.width, k + 2)), np.empty(self.width)
+        if self._squared is not None:
+            np.matmul(self._X.T, beside, out=both[:M])
+            np.matmul(weights, self._squared, out=square[:M])
+        else:
+            both[:M] = square[:M] = 0.0
+            for rows, columns, block in self._blocks(self._in_squares):
+                both[columns] += block.T @ beside[rows]
+                square[columns] += weights[rows] @ (block * block)
+        if not self._bare:
+            square[:M] = self._centred_squares(square[:M], both[:M, k + 1], float(weights.sum()))
+            self._centre(both[:M], self._in_squares, beside.sum(axis=0))
+        np.matmul(self.extra.T, beside, out=both[M:])
+        square[M:] = np.einsum("i,ij,ij->j", weights, self.extra, self.extra)
+        return both[:, :k], square, both[:, k]
 
     def project(self, directions: FloatArray) -> FloatArray:
         """``Phi @ directions`` over the M basis functions, for directions of shape (M, k)."""

@@ -264,7 +264,8 @@ def _assembled(labelled: LabelledProblem, groups: dict[str, xr.Dataset]) -> xr.D
         | ({"class": (("class",), constant["classes"][1])} if "classes" in constant else {}),
         coords=coords,
     )
-    tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
+    tree = xr.DataTree()
+    tree.children = {name: xr.DataTree(dataset) for name, dataset in groups.items()}  # without a copy of each
     tree.attrs["bayes_sparse"] = json.dumps({**labelled.settings, "vectors": _vectors(labelled)})
     return tree
 

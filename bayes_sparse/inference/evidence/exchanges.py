@@ -31,10 +31,9 @@ _LONGEST = 2.0  # of such a step, in log units
 def addition_gain(S: FloatArray, Q: FloatArray, smoothness: float, floor: float = 0.0) -> tuple[FloatArray, FloatArray]:
     """Gain in the objective from adding each column at its own best precision above the floor, and that precision."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        u = Q**2 / S - 2 * smoothness
-        pays = (u > 1) & (S > 0)
-        gain = np.where(pays, 0.5 * (u - 1 - np.log(u)), 0.0)
-        alpha = np.where(pays, S / (u - 1), np.inf)
+        u = np.fmax(np.where(S > 0, Q**2 / S - 2 * smoothness, 1.0), 1.0)  # at one or less nothing is gained
+        gain = 0.5 * (u - 1 - np.log(u))
+        alpha = np.where(u > 1, S / (u - 1), np.inf)
         low = alpha < floor  # beyond its best precision the gain falls towards zero, but stays above it
         if low.any():
             alpha[low], gain[low] = floor, column_worth(floor, S[low], Q[low], smoothness)
