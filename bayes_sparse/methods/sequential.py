@@ -43,7 +43,7 @@ _STEPS = 60  # of a climb to the top: a few are enough, but where an objective h
 _EXCHANGE_GAIN = 1e-2  # nats: an exchange for less is not worth a look at every column
 _EXCHANGE_STEPS = 5  # of the climb after which an exchange is judged
 _HOPE = 0.5  # nats: a move predicted to lose more than this is not tried
-_HELD_HOPE = 0.02  # the same without nuisance parameters, which might follow and make up for it
+_NEXT_HOPE = 0.03  # the same once a better move was tried and lost
 _GROUP_HOPE = 5.0  # the same before the others have followed
 _TRIES = 8  # candidates tried a round: the predicted gain leaves out what an addition does to the others
 _BOLD_ADDITIONS = 20  # basis functions added at most while nuisance parameters are held
@@ -243,15 +243,16 @@ class Sequential:
 
         What is predicted to come near is climbed for real, the best first.
         """
-        approximation, hope = ascent.approximation, _HOPE if state.theta.size else _HELD_HOPE
+        approximation, hope = ascent.approximation, _HOPE
+        beat = state.objective + _EXCHANGE_GAIN
         known = exchanges(state, scores, approximation.objective, alone(problem), within=hope, enough=_EXCHANGE_GAIN)
         for exchange in known[: self.exchanges]:
             if exchange.loss > hope:
                 break
-            beat = state.objective + _EXCHANGE_GAIN
             new, _ = ascent(exchange.made(approximation, state), _EXCHANGE_STEPS, _EXCHANGE_GAIN, beat)
             if new.objective > beat:
                 return new
+            hope = _NEXT_HOPE
         return None
 
     def _exchange_groups(self, problem: AnyProblem, groups: Groups, ascent: Ascent, state: State) -> State | None:

@@ -64,6 +64,43 @@ def made_for_real(problem, approximation, state, position, column):
 
 
 @pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_rivals_lose_what_an_exchange_made_for_real_loses(seed, binary):
+    problem = correlated(seed, binary=binary)
+    approximation = approximation_of(problem, 1.9)
+    state = Sequential()(problem, approximation, silent).state
+    found = claims(problem, approximation, state, state, approximation, rivals=True).exchanges
+    assert found
+    assert [loss for *_, loss in found] == sorted(loss for *_, loss in found)
+    best = {}
+    for term, rival, loss in found:
+        assert rival not in state.index
+        best.setdefault(term, (rival, loss))
+    for term, (rival, loss) in best.items():
+        if loss < 3:  # those are climbed for real, in five steps
+            position = state.index.tolist().index(term)
+            assert_allclose(loss, made_for_real(problem, approximation, state, position, rival), atol=0.05)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_exchanges_are_predicted_after_a_joint_climb(binary):
+    """Never worse than with the other precisions as they are, and near what an exchange made for real loses."""
+    wrong = []
+    for seed in range(4):
+        problem = correlated(seed, rho=0.95, binary=binary)
+        approximation = approximation_of(problem, 0.0)
+        state = Sequential()(problem, approximation, silent).state
+        scores, objective = approximation.scores(state), approximation.objective
+        unclimbed = {move[:2]: move.loss for move in exchanges(state, scores, objective, problem.free, within=-np.inf)}
+        for move in exchanges(state, scores, objective, problem.free, within=np.inf):
+            assert move.loss <= unclimbed.get(move[:2], np.inf) + 1e-9
+            if move.column is not None and move.loss < 5:
+                wrong.append(move.loss - made_for_real(problem, approximation, state, move.position, move.column))
+    assert len(wrong) > 10
+    assert np.median(np.abs(wrong)) < 0.3  # the noise, and the curvature of a Laplace approximation, move too
+
+
+@pytest.mark.parametrize("binary", [False, True])
 def test_the_search_mostly_stops_where_no_exchange_gains(binary):
     """Kernels on rows: every exchange for one of the ten best columns is made, and climbed to the top.
 
