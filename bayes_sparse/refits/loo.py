@@ -17,6 +17,7 @@ from bayes_sparse.refits.refit import Refit
 from bayes_sparse.results.loo import loo as reweighted
 from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import StoredFit, stored
+from bayes_sparse.trees.spread import sds
 
 __all__ = ["loo"]
 
@@ -131,7 +132,7 @@ def _check(fit: StoredFit, whole: StoredFit) -> None:
     same = np.array_equal(column, whole.evidence["column"].to_numpy())
     if same:
         away = np.abs(mean - whole.evidence["coordinate_mean"].to_numpy())
-        same = bool(np.all(away <= _SAME * np.sqrt(np.einsum("ij,ij->i", factor, factor)) + 1e-12 * np.abs(mean)))
+        same = bool(np.all(away <= _SAME * sds(factor) + 1e-12 * np.abs(mean)))
     if not same:
         raise ValueError(
             f"Fitting all rows again did not give this tree: these are other data, or other versions of the packages; "

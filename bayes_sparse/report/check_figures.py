@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.report.markup import COLOURS, Html, count, picture, row_of, short, table
@@ -123,7 +124,7 @@ def number_checks(found: dict[str, Numbers]) -> list[Html]:
     rows: dict[str, dict[str, object]] = {}
     for name, own in found.items():
         mean = np.average(own.drawn, axis=0, weights=own.weights)
-        rows[name] = {"root mean square error": float(np.sqrt(np.mean((mean - own.y) ** 2)))}
+        rows[name] = {"root mean square error": blas.dnrm2(mean - own.y) / np.sqrt(len(mean))}
         rows[name] |= {
             f"in the {100 * level:.0f}% interval": f"{100 * share:.0f}%"
             for level, share in coverage(rank[name]).items()

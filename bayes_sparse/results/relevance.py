@@ -14,7 +14,7 @@ from bayes_sparse.inference.claims import FALSE_FINDS, chance_of
 from bayes_sparse.trees.alternatives import alternative_sets, rivals
 from bayes_sparse.trees.damage import reads_a_fit
 from bayes_sparse.trees.read import StoredFit, stored
-from bayes_sparse.trees.spread import is_thin
+from bayes_sparse.trees.spread import is_thin, sds
 
 __all__ = ["relevance", "taken_up", "unpruned"]
 
@@ -35,7 +35,7 @@ def taken_up(evidence: xr.Dataset, owner: pd.Series) -> pd.Series:
         )
     labels = evidence["coordinate"].to_numpy()
     factor = evidence["covariance_factor"].to_numpy()
-    sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+    sd = sds(factor)
     scaled = factor / sd[:, None]  # units do not matter to the order, but to rounding errors
     P = np.linalg.inv(scaled @ scaled.T)
     b = P @ (evidence["coordinate_mean"].to_numpy() / sd)

@@ -34,6 +34,7 @@ from bayes_sparse.trees.naming import (
     spread,
     term_labels,
 )
+from bayes_sparse.trees.spread import sds
 
 __all__ = ["DirectionsDescription"]
 
@@ -109,7 +110,7 @@ class DirectionsDescription:
         M, k, index = labelled.M, self._k, moments["column"][1]
         mean, factor = moments["coordinate_mean"][1], moments["covariance_factor"][1]
         mode = self.reported(outcome.peak.v)
-        sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+        sd = sds(factor)
         estimate, error = self._alone()
         quadratic, eigen = outcome.quadratic, outcome.eigen
         r, kept = len(eigen.h), np.flatnonzero(outcome.kept)

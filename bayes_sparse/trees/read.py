@@ -20,6 +20,7 @@ from bayes_sparse.inputs.encoding import Encoding
 from bayes_sparse.inputs.model import slab_precision
 from bayes_sparse.inputs.pm_model.roles import Asked
 from bayes_sparse.trees.damage import settings_of
+from bayes_sparse.trees.spread import sds
 
 __all__ = ["APPROXIMATIONS", "RUNGS", "Rung", "StoredFit", "read_trees", "rung_of", "stored", "was_sampled"]
 
@@ -223,7 +224,7 @@ class StoredFit:
             return np.asarray(self.evidence["sd"].fillna(0.0).to_numpy())
         factor, column = self.evidence["covariance_factor"].to_numpy(), self.evidence["column"].to_numpy()
         out = np.zeros(len(column))
-        out[column] = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+        out[column] = sds(factor)
         return out[: self.evidence.sizes["basis"]]
 
     @property

@@ -15,7 +15,7 @@ import xarray as xr
 
 from bayes_sparse.common.types import FloatArray
 
-__all__ = ["THIN", "draws_of", "is_thin", "variance_along"]
+__all__ = ["THIN", "draws_of", "is_thin", "sds", "variance_along"]
 
 THIN = ("prior_variance", "prior_centre", "prior_bias", "narrowed")
 
@@ -23,6 +23,14 @@ THIN = ("prior_variance", "prior_centre", "prior_bias", "narrowed")
 def is_thin(evidence: xr.Dataset) -> bool:
     """Whether the factor is that of the directions that the data see alone."""
     return THIN[0] in evidence
+
+
+def sds(factor: FloatArray) -> FloatArray:
+    """Of each coordinate, from a factor F with ``F F' = Sigma``, also where their squares are no numbers."""
+    sd = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+    far = ~((sd > 1e-150) & (sd < np.inf))
+    sd[far] = np.hypot.reduce(factor[far], axis=1)
+    return np.asarray(sd)
 
 
 def variance_along(evidence: xr.Dataset, Phi: Any) -> FloatArray:

@@ -32,7 +32,7 @@ from bayes_sparse.trees.naming import (
     spread,
     term_labels,
 )
-from bayes_sparse.trees.spread import THIN, variance_along
+from bayes_sparse.trees.spread import THIN, sds, variance_along
 
 __all__ = ["WeightsDescription", "factor_of"]
 
@@ -110,7 +110,7 @@ class WeightsDescription:
         labelled, state, M = self.labelled, self._state, self.labelled.M
         index, moments = state.index, self.moments()
         basis = index < M
-        mean, sd = moments["coordinate_mean"][1], np.sqrt(_variances(moments, len(index)))
+        mean, sd = moments["coordinate_mean"][1], _sds(moments, len(index))
         alpha = state.alpha.copy()
         if labelled.scale is not None:
             alpha[basis] *= labelled.scale[index[basis]] ** 2
@@ -292,9 +292,8 @@ def _of_factors(factors: Factors, M: int) -> Variables:
     return told if np.isnan(factors.noise_shape) else {**told, "noise_shape": ((), factors.noise_shape)}
 
 
-def _variances(moments: Variables, k: int) -> FloatArray:
+def _sds(moments: Variables, k: int) -> FloatArray:
     """Of each coordinate."""
     if THIN[0] in moments:
-        return variance_along(xr.Dataset(moments), eye_array(k, format="csr"))
-    factor = moments["covariance_factor"][1]
-    return np.asarray(np.einsum("ij,ij->i", factor, factor))
+        return np.sqrt(variance_along(xr.Dataset(moments), eye_array(k, format="csr")))
+    return sds(moments["covariance_factor"][1])

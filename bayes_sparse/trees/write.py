@@ -22,7 +22,7 @@ from bayes_sparse.inputs.kernel_width import WidthSearch
 from bayes_sparse.problem.labelled import LabelledProblem
 from bayes_sparse.trees.description import Description, Drawn, moments_of
 from bayes_sparse.trees.naming import chain_and_draw, in_parts, of_each_observation
-from bayes_sparse.trees.spread import THIN
+from bayes_sparse.trees.spread import THIN, sds
 from bayes_sparse.trees.weights import WeightsDescription
 
 __all__ = [
@@ -170,7 +170,7 @@ def with_moments(evidence: xr.Dataset, mean: FloatArray, factor: FloatArray) -> 
         F with F F' the covariance.
     """
     M, column = evidence.sizes["basis"], evidence["column"].to_numpy()
-    sd, basis = np.sqrt(np.einsum("ij,ij->i", factor, factor)), column < M
+    sd, basis = sds(factor), column < M
     out = evidence.drop_vars(["covariance_factor", *THIN], errors="ignore").assign(
         coordinate_mean=(("coordinate",), mean), covariance_factor=(("coordinate", "factor"), factor)
     )

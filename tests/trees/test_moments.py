@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import bayes_sparse as bs
+from bayes_sparse.trees.spread import sds
 from bayes_sparse.trees.write import with_moments
 
 pytestmark = pytest.mark.quick
@@ -14,6 +15,14 @@ RNG = np.random.default_rng(2)
 X = RNG.standard_normal((60, 4))
 Y = 1.0 + X @ [1.0, 0.0, -2.0, 0.0] + 0.3 * RNG.standard_normal(60)
 KIND = np.argmax(np.stack([0 * Y, 2 * X[:, 0], 2 * X[:, 1]]) + RNG.gumbel(size=(3, 60)), axis=0)
+
+
+def test_sds_of_any_size():
+    """Also where variances overflow, or are too small to be told from zero."""
+    factor = np.random.default_rng(3).standard_normal((4, 6))
+    sizes = np.array([1e-200, 1.0, 1e155, 1e300])
+    assert_allclose(sds(sizes[:, None] * factor), sizes * np.sqrt(np.sum(factor**2, axis=1)))
+    assert_array_equal(sds(np.zeros((2, 3))), 0.0)
 
 
 def replaced(tree):
