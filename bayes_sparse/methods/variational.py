@@ -23,7 +23,7 @@ from bayes_sparse.common.types import FloatArray, Hyper, Report
 from bayes_sparse.inference.approximations._sites import SiteApproximation
 from bayes_sparse.inference.evidence.ascent import Ascent
 from bayes_sparse.inference.evidence.factors import Factors, constant_of
-from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome
+from bayes_sparse.inference.evidence.state import Approximation, Objective, Outcome, State
 from bayes_sparse.methods.mackay import MacKay
 from bayes_sparse.problem.classes import AnyProblem, Link
 
@@ -103,14 +103,15 @@ class Variational:
         if isinstance(approximation, SiteApproximation):  # the bound is wrong by the square of what sites miss
             begun, approximation = (approximation.roughly(0.1 * gain**0.5) for gain in (_ROUGH, self.tolerance))
         first = MacKay(self.max_iterations, max(self.tolerance, _ROUGH))(problem, begun, report)
-        state, converged = first.state, False
-        state = approximation.at(state.index, state.alpha, state.theta, state)
+        state = approximation.at(first.state.index, first.state.alpha, first.state.theta, first.state)
         history = [*first.history, state.objective]
-        ascent = Ascent(approximation, problem.theta_bounds, self.tolerance, prune=False, further=True)
-        while not converged and len(history) <= self.max_iterations:
-            state, converged = ascent(state, 1)
+
+        def told(state: State) -> None:
             history.append(state.objective)
             report(len(history), state.objective, len(state.index))
+
+        ascent = Ascent(approximation, problem.theta_bounds, self.tolerance, prune=False, further=True)
+        state, converged = ascent(state, self.max_iterations + 1 - len(history), told=told)
         return Outcome(state, history, converged, len(history) - 1)
 
 

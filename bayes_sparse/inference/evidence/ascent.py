@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,11 +47,16 @@ class Ascent:
     further: bool = False
 
     def __call__(
-        self, state: State, max_steps: int, tolerance: float | None = None, beat: float = -np.inf
+        self,
+        state: State,
+        max_steps: int,
+        tolerance: float | None = None,
+        beat: float = -np.inf,
+        told: Callable[[State], None] | None = None,
     ) -> tuple[State, bool]:
         """Climb from a state; also say whether the tolerance was met.
 
-        Given up where the next step does not promise to come above the objective to ``beat``.
+        Given up where the next step does not promise to come above the objective to ``beat``. Every step is ``told``.
         """
         tolerance = self.tolerance if tolerance is None else tolerance
         refused: set[int] = set()
@@ -82,6 +88,8 @@ class Ascent:
             misjudged = near and abs(2 * gain / promise - 1) > _OTHERWISE
             last = (state, uphill) if misjudged or (number >= _SLOW and state.theta.size) else None
             state = new
+            if told is not None:
+                told(state)
         return state, there
 
     def _direction(self, state: State, slope: FloatArray, shown: tuple[FloatArray, FloatArray] | None) -> FloatArray:
