@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from bayes_sparse.common.files import as_netcdf
+from bayes_sparse.common.files import as_netcdf, from_netcdf
 
 if TYPE_CHECKING:  # both are slow to import
     import pandas as pd
@@ -125,14 +125,13 @@ def _called(name: str) -> str:
 
 def read_tree(name: str) -> xr.DataTree:
     """A fit that was written by `write_tree`, or by `to_netcdf` of any tree."""
-    import xarray as xr
-
     source = _source(name)
     try:
-        with xr.open_datatree(source, engine="h5netcdf") as stored:
-            tree = stored.load()
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{_called(name)} is no NetCDF file, as `bayes-sparse fit --out` writes it.") from error
+        tree: xr.DataTree = from_netcdf(source)
+    except ValueError as error:
+        raise ValueError(
+            f"{_called(name)} is no NetCDF file, as `bayes-sparse fit --out` writes it, or it is damaged."
+        ) from error
     if not any("bayes_sparse" in own.attrs for own in (tree, *tree.children.values())):  # a ladder is a tree of trees
         raise ValueError(f"{_called(name)} holds no fit of bayes_sparse.")
     return tree

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["alone", "as_netcdf", "write_whole"]
+__all__ = ["alone", "as_netcdf", "from_netcdf", "write_whole"]
 
 try:
     import fcntl
@@ -35,6 +35,17 @@ def alone(folder: Path) -> Iterator[None]:
 def as_netcdf(tree: Any) -> bytes:
     """A file made in memory: HDF5 itself does not survive a full disk, and locks its file against other processes."""
     return bytes(tree.to_netcdf(None, engine="h5netcdf"))  # a copy, for a view would keep xarray's buffer from closing
+
+
+def from_netcdf(source: Any) -> Any:
+    """A tree in memory, of a file or of one that is open; a ValueError where it is none, or damaged."""
+    import xarray as xr
+
+    try:
+        with xr.open_datatree(source, engine="h5netcdf") as stored:
+            return stored.load()
+    except (OSError, ValueError, KeyError, RuntimeError) as error:  # HDF5 has no error of its own for a wrong checksum
+        raise ValueError("This is no NetCDF file of a tree, or it is damaged.") from error
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

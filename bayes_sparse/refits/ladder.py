@@ -20,7 +20,7 @@ from typing import Any
 import pymc as pm
 import xarray as xr
 
-from bayes_sparse.common.files import alone, as_netcdf, write_whole
+from bayes_sparse.common.files import alone, as_netcdf, from_netcdf, write_whole
 from bayes_sparse.common.types import Hyper
 from bayes_sparse.fitting.choices import checked_hyper, choose_method, choose_model
 from bayes_sparse.fitting.families import rules_of
@@ -167,17 +167,18 @@ def _earlier(earlier: xr.DataTree | None, store: str | Path | None, what: dict[s
     """The rungs that are there already, of the same ladder."""
     if earlier is None and store is not None and Path(store).exists():
         try:
-            with xr.open_datatree(store, engine="h5netcdf") as opened:
-                earlier = opened.load()
-        except (OSError, ValueError, KeyError) as error:
+            earlier = from_netcdf(store)
+        except ValueError as error:
             raise ValueError(
                 f"`store` names a file that cannot be read as a ladder, {str(store)!r}: remove it, or name another."
             ) from error
     if earlier is None:
         return {}
-    if "ladder" not in earlier.attrs:
-        raise ValueError("`earlier` or `store` holds no ladder: give a tree from bs.ladder, or another file.")
-    before = json.loads(earlier.attrs["ladder"])
+    try:
+        before = dict(json.loads(earlier.attrs["ladder"]))
+    except (KeyError, TypeError, ValueError):  # none, or changed on the way
+        no_ladder = "`earlier` or `store` holds no ladder: give a tree from bs.ladder, or another file."
+        raise ValueError(no_ladder) from None
     other = [name for name in what if before.get(name) != json.loads(json.dumps(what[name]))]
     if other:
         raise ValueError(

@@ -253,6 +253,23 @@ def test_a_file_that_is_cut_short(tree, tmp_path, share):
     assert_one_sentence(str(error.value))
 
 
+def test_a_file_with_other_bytes_in_it(tree, tmp_path):
+    """HDF5 finds most of them by its checksums, and has many errors for that; other numbers are numbers."""
+    whole, path = bytes(tree.to_netcdf(None, engine="h5netcdf")), tmp_path / "tree.nc"
+    rng, said = np.random.default_rng(0), []
+    for _ in range(20):
+        damaged = bytearray(whole)
+        for place in rng.integers(len(whole), size=12):
+            damaged[place] ^= 0xFF
+        path.write_bytes(damaged)
+        said.append(refusal(read_tree, str(path)))
+        assert_one_sentence(refusal(lambda store: bs.ladder("ard_gaussian", (X, Y), store=store), path))
+    found = [sentence for sentence in said if sentence is not None]
+    assert len(found) >= 10
+    for sentence in found:
+        assert_one_sentence(sentence, "or it is damaged")
+
+
 @pytest.mark.parametrize(("name", "values"), [("column", [99]), ("column", [-3]), ("coordinate_mean", [np.nan])])
 def test_moments_that_nobody_can_predict_from(tree, name, values):
     evidence = tree["evidence"].to_dataset()
