@@ -44,7 +44,9 @@ def from_netcdf(source: Any) -> Any:
     try:
         with xr.open_datatree(source, engine="h5netcdf") as stored:
             return stored.load()
-    except (OSError, ValueError, KeyError, RuntimeError) as error:  # HDF5 has no error of its own for a wrong checksum
+    except (ImportError, MemoryError, PermissionError):
+        raise
+    except Exception as error:  # a wrong byte ends in whatever the readers stumble over
         raise ValueError("This is no NetCDF file of a tree, or it is damaged.") from error
 
 
