@@ -118,8 +118,8 @@ class GlobalLocal:
         scales = Scales(approximation, np.arange(problem.design.width), free, np.empty(0, dtype=np.intp), 0)
         x, steps = np.concatenate([log_u, [point.log_tau], point.theta]), len(history)
         if not _crowded(problem):
-            x, top, end = scales.climbed(x, problem.theta_bounds, self.max_iterations, self.tolerance)
-            history, steps = [*history, top], steps + int(end.nit)
+            x, top, taken = scales.climbed(x, problem.theta_bounds, self.max_iterations, self.tolerance)
+            history, steps = [*history, top], steps + taken
         state = replace(scales.at(x), objective=history[-1])
         return Outcome(state, history, steps < len(history) + self.max_iterations, steps)
 

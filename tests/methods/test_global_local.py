@@ -1,5 +1,7 @@
 """The horseshoe by evidence: slopes by differences, the optimum by scipy, the evidence by hand, thin factors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -143,6 +145,20 @@ def test_the_optimum_is_that_of_scipy(kind):
     assert_allclose(-0.5 * np.log(above) - np.log(tau), best.x[:M], atol=0.05)
     log_lambda = -0.5 * np.log(above) - np.log(tau)
     assert_allclose(outcome.state.objective, by_hand(problem, log_lambda, np.log(tau), outcome.state.theta), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "M"), [(100, 6), (60, 80)])
+def test_a_climb_ends_at_the_top_wherever_the_scale_of_the_noise_begins(n, M):
+    """One step along the slope leads from a wide noise to one so small that nothing is finite."""
+    problem = problem_of("student_t", n, M)
+    ends = []
+    for log_sigma in (-1.0, 0.0, 1.0, 2.0):
+        begun = replace(problem, theta=np.array([log_sigma]), theta_bounds=np.array([[-14.0, 20.0]]))
+        approximation = approximate(begun, Objective(floor=FLOOR, tau0=TAU0))
+        outcome = GlobalLocal()(begun, approximation, silent)
+        assert outcome.converged
+        ends.append((outcome.state.objective, outcome.state.theta[0]))
+    assert_allclose(np.ptp(ends, axis=0), 0.0, atol=0.02)
 
 
 def test_the_best_tau_by_search():

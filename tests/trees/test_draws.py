@@ -49,6 +49,22 @@ def test_log_densities_are_those_at_the_point_values(m):
     assert_allclose(each, [problem.pointwise(*draw)[0] for draw in zip(eta, drawn.theta, strict=True)])
 
 
+@pytest.mark.parametrize("model", ["horseshoe", "ard_gaussian"])
+@pytest.mark.parametrize(("likelihood", "name"), [("negative_binomial", "dispersion"), ("gamma", "shape")])
+def test_nuisance_parameters_are_drawn_as_wide_by_methods_with_another_objective(model, likelihood, name):
+    """Some add a prior of theirs, or a bound's constant, to the objective of the state that they end at."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((150, 4))
+    mean = np.exp(1 + 0.7 * X[:, 0])
+    y = rng.negative_binomial(2, 2 / (2 + mean)) if likelihood == "negative_binomial" else rng.gamma(2, mean)
+    method = "variational" if model == "ard_gaussian" else "evidence"
+    trees = [
+        bs.fit(own, (X, y), method=by, likelihood=likelihood, random_seed=0, progressbar=False)
+        for own, by in ((model, method), ("ard_gaussian", "sequential"))
+    ]
+    assert_allclose(*(np.log(tree["posterior"][name]).std() for tree in trees), rtol=0.1)
+
+
 @pytest.mark.filterwarnings("ignore::bayes_sparse.FitWarning")
 @pytest.mark.parametrize("p", [1, 3])
 def test_draws_of_a_noise_that_nearly_anything_fits_have_a_finite_likelihood(p):

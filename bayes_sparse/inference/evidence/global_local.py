@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import minimize
 
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inference.evidence.state import Approximation, State
@@ -18,6 +18,7 @@ from bayes_sparse.inference.evidence.state import Approximation, State
 __all__ = ["Scales"]
 
 _TAU = 3.0  # units of log tau, along which the objective curves more than along the others
+_FIRST = 1.0  # of a climb: the longest change of a coordinate in its first step
 _OUT = 1e10  # minus the objective where there is none
 _FAR = 40.0  # bound of log u
 
@@ -46,22 +47,33 @@ class Scales:
 
     def climbed(
         self, start: FloatArray, theta_bounds: FloatArray, steps: int, tolerance: float, *, hold_tau: bool = False
-    ) -> tuple[FloatArray, float, OptimizeResult]:
-        """The top reached by L-BFGS from a start: coordinates, objective, and how scipy got there."""
+    ) -> tuple[FloatArray, float, int]:
+        """The top reached by L-BFGS from a start: coordinates, objective, and steps taken; no more of them than told.
+
+        Begun anew as long as that gains: a step to where likelihoods have no digits left ends it as if it were there.
+        """
         k = len(self._own)
         unit = np.ones(len(start))
         unit[k] = _TAU
         middle, reach = (start[k], 0.0) if hold_tau else (np.log(self.approximation.objective.tau0), 0.5 * _FAR)
         tau = (_TAU * (middle - reach), _TAU * (middle + reach))
         bounds: Any = [(-_FAR, _FAR)] * k + [tau, *map(tuple, theta_bounds.tolist())]
+        x, (top, slope), taken = start, self(start), 0
+        while taken < steps:
+            size = max(float(np.abs(slope / unit).max()) / _FIRST, 1.0)  # the first step is the slope, as it is given
 
-        def negative(x: FloatArray) -> tuple[float, FloatArray]:
-            value, slope = self(x / unit)
-            return (-value, -slope / unit) if np.isfinite(value) else (_OUT, np.zeros(len(x)))
+            def negative(x: FloatArray, size: float = size) -> tuple[float, FloatArray]:
+                value, slope = self(x / unit)
+                return (-value / size, -slope / unit / size) if np.isfinite(value) else (_OUT, np.zeros(len(x)))
 
-        options: Any = {"maxiter": steps, "ftol": tolerance / (1 + abs(self(start)[0])), "gtol": 1e-6, "maxcor": 20}
-        end = minimize(negative, start * unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        return np.asarray(end.x / unit), -float(end.fun), end
+            least: Any = {"ftol": tolerance / (size + abs(top)), "gtol": 1e-6 / size}
+            options: Any = {"maxiter": steps - taken, "maxcor": 20, **least}
+            end = minimize(negative, x * unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+            before, x, taken = top, np.asarray(end.x / unit), taken + max(int(end.nit), 1)
+            top, slope = self(x)
+            if not top > before + tolerance:
+                break
+        return x, top, taken
 
     def at(self, x: FloatArray) -> State:
         """The posterior at some scales; its objective is the log evidence with the prior of theta alone."""

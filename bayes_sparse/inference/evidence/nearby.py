@@ -55,7 +55,9 @@ def _sd(hill: FloatArray) -> FloatArray:
 
 
 def _alone(approximation: Approximation, state: State) -> FloatArray:
-    """Minus the second derivative of the objective along a single nuisance parameter."""
+    """Minus the second derivative of the approximation's objective along a single nuisance parameter."""
+    # Anew, for a method may have put another objective into its state, with more of a prior than this one.
+    state = approximation.at(state.index, state.alpha, state.theta, state)
     if isinstance(state.posterior, Primal):
         return -approximation.curvature(state).diagonal()[-1:]
     step = np.full(1, _STEP)  # more terms than observations: by differences, on the side of the rows
