@@ -22,7 +22,7 @@ from bayes_sparse.inference.evidence.state import log_prior
 from bayes_sparse.inference.newton import Peak, climb
 from bayes_sparse.inference.one_step.matched import matched_peak
 from bayes_sparse.problem.gaussian import cholesky
-from bayes_sparse.problem.surfaces import Linear, Look, Surface
+from bayes_sparse.problem.surfaces import Linear, Look, Softmax, Surface
 
 __all__ = ["SMALL_RIDGE", "Quadratic", "Ridge", "check_expansion", "check_ridge", "evidence_ridge", "expand"]
 
@@ -127,7 +127,7 @@ class _Evidence:
     def _start(self, log_ridge: float) -> FloatArray:
         """Along ``(H + P) dv = -ridge w dlog(ridge)``, where nothing but the ridge changes."""
         s, L = self._surface, self._factor
-        if L is None or s.theta.size or not isinstance(s, Linear):
+        if L is None or s.theta.size or not isinstance(s, Linear | Softmax):
             return self._near
         pull: FloatArray = np.exp(self._ridge) * (log_ridge - self._ridge) * self._near
         pull[s.d :] = 0.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,15 +170,17 @@ class Softmax:
         return H - weighted_gram(mixed, weights)
 
     def _by_blocks(self, P: FloatArray, weights: FloatArray) -> FloatArray:
-        M, q, C = self.design.M, self.design.q, self.classes
+        M, C = self.design.M, self.classes
         H = np.empty((self.d + self.q, self.d + self.q))
-        where = [np.append(c * M + np.arange(M), self.d + c + C * np.arange(q)) for c in range(C)]
+        where = [(slice(c * M, (c + 1) * M), slice(self.d + c, None, C)) for c in range(C)]
+        parts = slice(M), slice(M, None)
         weighted = weights[:, None] * P
         for c in range(C):
             for k in range(c + 1):
-                block = self.design.gram(coupling(weighted, weights, c, k))
-                H[np.ix_(where[c], where[k])] = block
-                H[np.ix_(where[k], where[c])] = block
+                between = coupling(weighted, weights, c, k)  # of two classes negative: products with roots are cheaper
+                block = self.design.gram(between) if c == k else -self.design.gram(-between)
+                for i, j in product(range(2), repeat=2):
+                    H[where[c][i], where[k][j]] = H[where[k][i], where[c][j]] = block[parts[i], parts[j]]
         return H
 
 
