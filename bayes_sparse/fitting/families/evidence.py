@@ -23,6 +23,8 @@ from bayes_sparse.inference.evidence.state import Approximation, Objective, Outc
 from bayes_sparse.inference.method import EvidenceMethod, Method
 from bayes_sparse.inputs.kernel_width import Rating
 from bayes_sparse.inputs.model import Centred, Model
+from bayes_sparse.methods.em import EM
+from bayes_sparse.methods.sequential import Sequential
 from bayes_sparse.problem.best_tau import best_tau
 from bayes_sparse.problem.classes import ClassProblem
 from bayes_sparse.problem.labelled import LabelledProblem
@@ -198,6 +200,7 @@ class EvidenceFamily:
         No closer than tells widths apart; one with factors for the precisions, which prunes nothing and takes its time,
         even less so.
         """
+        task = _quicker(task)
         rough = _own(task.method).own_hyper is not None
         end = self.run(_nearly(task, _NEAR if rough else _TOLD_APART), lambda *_: None)
         state = end.selected
@@ -329,6 +332,15 @@ def _nearly(task: Task, least: float = _NEAR) -> Task:
     if tolerance is None:
         return task
     return replace(task, method=replace(task.method, tolerance=max(tolerance, least)))
+
+
+def _quicker(task: Task) -> Task:
+    """The sequential search in the place of EM, which ends no higher and takes a hundred times as long."""
+    own = task.method
+    if not isinstance(own, EM) or task.hyper is not None:
+        return task
+    settings = {"smoothness": own.smoothness, "reestimate": own.reestimate, "approximation": own.approximation}
+    return replace(task, method=Sequential(**settings))
 
 
 def _used(state: State) -> float:
