@@ -208,7 +208,10 @@ class Dual:
 
     def whitened(self, columns: FloatArray) -> FloatArray:
         """``T columns`` with ``T'T = (B^-1 + Phi A^-1 Phi')^-1``."""
-        return np.asarray(blas.dtrmm(1.0, self._inverse, self._root[:, None] * columns, lower=1))
+        rooted = np.asfortranarray(self._root[:, None] * columns)
+        if "_inverse" in self.__dict__:  # made for something else
+            return np.asarray(blas.dtrmm(1.0, self._inverse, rooted, lower=1, overwrite_b=1))
+        return np.asarray(lapack.dtrtrs(self._L, rooted, lower=1, overwrite_b=1)[0])
 
     @cached_property
     def _inverse(self) -> FloatArray:
