@@ -39,9 +39,6 @@ class Active(Protocol):
     def leverages(self, product: Product) -> FloatArray:
         """``Phi M Phi'`` of each observation by itself: what M makes of its predictors."""
 
-    def doubled(self, along: FloatArray) -> FloatArray | None:
-        """The leverages of ``s s'`` for a step s whose predictors are ``along``; None where products take too long."""
-
     def turning(self, leverages: FloatArray, terms: Terms) -> FloatArray:
         """Gradient over the weights of ``tr(M H)``, M held fixed: how the curvature changes."""
 
@@ -201,10 +198,6 @@ class LinearActive:
             some = self._own(self._Phi[rows].T)
             np.einsum("ji,ji->i", some, product(some, slice(None)), out=out[rows])
         return out
-
-    def doubled(self, along: FloatArray) -> FloatArray:
-        """The square of each observation's."""
-        return along**2
 
     def turning(self, leverages: FloatArray, terms: Terms) -> FloatArray:
         """``-Phi' (l''' diag(Phi M Phi'))``."""

@@ -142,10 +142,6 @@ class ClassActive:
                 out[:, a, b] = np.einsum("ji,ji->i", other.T, spread[where])
         return out
 
-    def doubled(self, along: FloatArray) -> FloatArray:
-        """Products of every two classes' predictors, (n, C, C)."""
-        return along[:, :, None] * along[:, None]
-
     def turning(self, leverages: FloatArray, terms: Terms) -> FloatArray:
         """Gradient of ``tr(M H)`` by the chain through the probabilities."""
         weighted = terms[2]

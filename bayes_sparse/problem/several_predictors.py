@@ -89,10 +89,6 @@ class SeveralActive:
                 out[a, b] = out[b, a] = np.einsum("ji,ji->i", other.T, spread[where])
         return out
 
-    def doubled(self, along: FloatArray) -> FloatArray:
-        """Products of every two predictors, (K, K, n)."""
-        return along[:, None] * along
-
     def turning(self, leverages: FloatArray, terms: Terms) -> FloatArray:
         """``-sum_c Phi_c' sum_ab leverages_ab l'''_abc``."""
         return self.pulled_back(-np.einsum("abn,abcn->cn", leverages, terms[3]))

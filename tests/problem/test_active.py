@@ -45,9 +45,6 @@ def test_products_are_those_of_the_columns_alone(design):
         A = rng.normal(size=(len(index), len(index)))
         leverages = active.leverages(lambda v, at, S=A @ A.T: S[:, at] @ v)
         assert_allclose(leverages, np.sum((Phi @ A) ** 2, axis=1), atol=1e-10)
-        assert_allclose(
-            active.doubled(active.predictor(w)), active.leverages(lambda v, at, w=w: np.outer(w, w[at] @ v))
-        )
         assert_allclose(active.turning(leverages, terms), -Phi.T @ (terms[3] * leverages), atol=1e-8)
         for found, known in zip(active.scan(terms), design.scan(Phi, b, terms[1]), strict=True):
             assert_allclose(found, known, atol=1e-9)

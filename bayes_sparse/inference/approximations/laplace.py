@@ -27,8 +27,6 @@ _MAX_NEWTON = 100
 _MAX_HALVINGS = 40
 _DECREMENT = 1e-11  # squared Newton decrement, in nats: the mode is found far beyond what the evidence needs
 _FAINT = 1e-8  # nats: a part of a step that promises less is not tried, since rounding errors may be larger
-_STRAIGHT = 1e-6  # the same: a Newton step that promises less ends at the mode
-_BENT = 0.1  # of it: how much an addition to the step may have, beyond which the likelihood is not what it was made for
 _SLOW = 4  # steps, after which one that promises less than a nat is made with the true curvature if that can be had
 _ROUNDING = 4 * float(np.finfo(float).eps)  # of the log posterior, or of predictors: what changes less is not seen
 
@@ -136,25 +134,22 @@ class LaplaceApproximation(PointwiseApproximation):
         del start  # as many numbers as rows several times over, of which nobody else may have need
         height = finite_sum(terms[0]) - 0.5 * float(alpha @ w**2)
         for number in range(_MAX_NEWTON):
-            by = factor = active.steps(alpha, terms)  # first: the gradient may come with it
+            factor = active.steps(alpha, terms)  # first: the gradient may come with it
             gradient = active.pulled_back(terms[1]) - alpha * w
             step = factor.solve(gradient)
             decrement = float(gradient @ step)
             if number >= _SLOW and decrement < 1.0:
-                by = active.posterior(alpha, terms, factor)
-                if by is not factor:  # cut off at zero a curvature is too large, and every step falls short
-                    step = by.solve(gradient)
+                true = active.posterior(alpha, terms, factor)
+                if true is not factor:  # cut off at zero a curvature is too large, and every step falls short
+                    step = true.solve(gradient)
                     decrement = float(gradient @ step)
             if decrement <= max(_DECREMENT, _ROUNDING * abs(height)):
                 return w, eta, terms, factor
-            along = active.predictor(step)
-            if number >= _SLOW and np.abs(along).max() <= _ROUNDING * np.abs(eta).max():
+            if number >= _SLOW and np.abs(active.predictor(step)).max() <= _ROUNDING * np.abs(eta).max():
                 return w, eta, terms, factor  # predictors move by their own rounding errors, which tiny noise magnifies
-            if decrement > _STRAIGHT:
-                step, along = _bent(step, along, decrement, active, terms, by)
             scale = 1.0
             for _ in range(_MAX_HALVINGS):
-                new, moved = w + scale * step, eta + scale * along
+                new, moved = w + scale * step, eta + active.predictor(scale * step)
                 new_terms = self.problem.derivatives(moved, theta)
                 new_height = finite_sum(new_terms[0]) - 0.5 * float(alpha @ new**2)
                 if new_height > height or (new_height == height and scale > CREEP):
@@ -167,23 +162,6 @@ class LaplaceApproximation(PointwiseApproximation):
             w, eta, terms, height = new, moved, new_terms, new_height
             del moved, new_terms
         return w, eta, terms, None
-
-
-def _bent(
-    step: FloatArray, along: FloatArray, decrement: float, active: Active, terms: Terms, by: Posterior
-) -> tuple[FloatArray, FloatArray]:
-    """Chebyshev's step, of third order: Newton's, and what the curvature's change along it adds; with its predictor.
-
-    A mode is reached in five sixths of the steps. Where the addition is small it is uphill as Newton's is.
-    """
-    doubled = active.doubled(along)
-    if doubled is None:
-        return step, along
-    turn = active.turning(doubled, terms)
-    bend = by.solve(turn)
-    if not 0.25 * float(bend @ turn) < _BENT * decrement:
-        return step, along
-    return step - 0.5 * bend, along - 0.5 * active.predictor(bend)
 
 
 def _carried_over(near: State, index: IntArray) -> tuple[FloatArray, bool]:

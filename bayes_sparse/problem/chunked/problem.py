@@ -179,9 +179,6 @@ class ChunkedActive:
         """The diagonal of ``Phi M Phi'``."""
         return self._source.leverages(self.index, product(np.eye(len(self.index)), slice(None)))
 
-    def doubled(self, along: Any) -> None:
-        """Another pass over the rows for each step would take longer than the steps that it saves."""
-
     def turning(self, leverages: Any, terms: Any) -> FloatArray:
         """``-Phi' (l''' diag(Phi M Phi'))``."""
         return -self.pulled_back(terms[3] * leverages)

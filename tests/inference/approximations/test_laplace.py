@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from bayes_sparse.inference.approximations import Exact, LaplaceApproximation, approximate, laplace
+from bayes_sparse.inference.approximations import Exact, LaplaceApproximation, approximate
 from bayes_sparse.inference.evidence import ascent
 from bayes_sparse.inference.evidence.state import Objective
 from bayes_sparse.inputs.likelihoods import bernoulli, compiled, negative_binomial, normal, poisson, student_t
@@ -71,39 +71,6 @@ def stencil(f, x, j, h):
     step = np.zeros(len(x))
     step[j] = h
     return (8 * (f(x + step) - f(x - step)) - (f(x + 2 * step) - f(x - 2 * step))) / (12 * h)
-
-
-@pytest.mark.parametrize("name", ["bernoulli", "poisson"])
-def test_a_step_is_of_third_order(name):
-    """Half as far from the mode, an eighth of the error; a Newton step leaves a fourth."""
-    problem = make(LIKELIHOODS[name])
-    index, alpha, _ = everything(problem)
-    mode = LaplaceApproximation(problem, Objective()).at(index, alpha, problem.theta).mean
-    active, away = problem.active(index), np.random.default_rng(3).standard_normal(len(index))
-
-    def errors(distance):
-        w = mode + distance * away
-        terms = problem.derivatives(problem.offset + active.predictor(w), problem.theta)
-        gradient, factor = active.pulled_back(terms[1]) - alpha * w, active.steps(alpha, terms)
-        step = factor.solve(gradient)
-        along = active.predictor(step)
-        bent, there = laplace._bent(step, along, float(gradient @ step), active, terms, factor)
-        assert_allclose(there, active.predictor(bent), atol=1e-13)
-        return [np.linalg.norm(w + taken - mode) for taken in (step, bent)]
-
-    newton, bent = np.log2(np.array(errors(0.02)) / errors(0.01))
-    assert_allclose([newton, bent], [2, 3], atol=0.1)
-
-
-def test_a_step_is_not_bent_where_the_likelihood_is_not_what_it_was_made_for():
-    problem = make(LIKELIHOODS["poisson"])
-    index, alpha, _ = everything(problem)
-    active, w = problem.active(index), np.full(len(index), -3.0)
-    terms = problem.derivatives(problem.offset + active.predictor(w), problem.theta)
-    gradient, factor = active.pulled_back(terms[1]) - alpha * w, active.steps(alpha, terms)
-    step = factor.solve(gradient)
-    along = active.predictor(step)
-    assert laplace._bent(step, along, float(gradient @ step), active, terms, factor)[0] is step
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -114,16 +114,6 @@ def test_turning_is_the_gradient_of_a_trace(kind, weighted):
         assert_allclose(active.turning(leverages, c.terms(w, index)), stencil(trace, w, 1e-3), rtol=1e-8, atol=1e-8)
 
 
-@both_kinds
-def test_a_step_doubled_has_the_leverages_of_its_square(kind):
-    c = make(kind, q=1)
-    for index in subsets(c.problem.design):
-        step = np.random.default_rng(6).standard_normal(len(index))
-        active = c.problem.active(index)
-        known = active.leverages(lambda v, at, step=step: np.outer(step, step[at] @ v))
-        assert_allclose(active.doubled(active.predictor(step)), known, atol=1e-12)
-
-
 @either_weight
 @both_kinds
 def test_scan_from_the_definition(kind, weighted):

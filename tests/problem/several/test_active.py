@@ -134,14 +134,6 @@ def test_turning_is_the_gradient_of_a_trace(weighted):
         assert_allclose(active.turning(leverages, c.terms(w, index)), turned, rtol=1e-8, atol=1e-6)
 
 
-def test_a_step_doubled_has_the_leverages_of_its_square():
-    c = make()
-    for index in subsets(c.problem.design):
-        step, active = some_weights(index), c.problem.active(index)
-        known = active.leverages(lambda v, at, step=step: np.outer(step, step[at] @ v))
-        assert_allclose(active.doubled(active.predictor(step)), known, atol=1e-12)
-
-
 @either_weight
 def test_scan_from_the_definition(weighted):
     """Rows of the whole H and of the whole gradient, at weights that are zero off the active columns."""
