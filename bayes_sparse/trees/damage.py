@@ -32,12 +32,12 @@ _PASSED_ON = (ImportError, OSError, MemoryError, Warning)
 
 def reads_a_fit[F: Callable[..., Any]](function: F) -> F:
     """Refuse what is no tree, and say of a damaged one what it lacks; a function of several refuses by itself."""
-    name = function.__name__
-    one = next(iter(signature(function).parameters)) == "tree"
+    name, first = function.__name__, next(iter(signature(function).parameters.values()))
+    one = first.name == "tree"
 
     @wraps(function)
-    def call(tree: Any, *args: Any, **kwargs: Any) -> Any:
-        if one and not isinstance(tree, xr.DataTree):
+    def call(tree: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if one and not isinstance(tree, xr.DataTree) and (tree is not None or first.default is not None):
             raise TypeError(f"{name} takes a tree from bayes_sparse.fit, not one of type {type(tree).__name__}.")
         try:
             return function(tree, *args, **kwargs)

@@ -94,6 +94,7 @@ FUNCTIONS = {
     "log_evidence": bs.log_evidence,
     "loo": bs.loo,
     "unpruned": bs.unpruned,
+    "summary": bs.summary,
     "plot_relevance": bs.plot_relevance,
     "plot_history": bs.plot_history,
     "plot_curve": bs.plot_curve,

@@ -21,6 +21,7 @@ __all__ = ["plot_cv", "plot_evidence_1d", "plot_path", "plot_spectrum"]
 _NOTHING = 1e-8  # curvatures below this are not drawn
 
 
+@reads_a_fit
 def plot_evidence_1d(
     tree: xr.DataTree | None = None,
     *,
@@ -123,6 +124,8 @@ def plot_spectrum(tree: xr.DataTree, *, ax: Axes | None = None) -> Axes:
 def _directions(tree: xr.DataTree) -> xr.Dataset:
     if "evidence" not in tree.children or "direction" not in tree["evidence"].dims:
         raise ValueError("This tree has no directions: fit with method='revm' or the model 'laplace_eigen'.")
+    if not tree["evidence"].sizes["direction"]:
+        raise ValueError("There is nothing to draw: the likelihood curves downwards along no direction of this fit.")
     return tree["evidence"].to_dataset()
 
 

@@ -67,6 +67,13 @@ def test_what_cannot_be_drawn():
     for draw in (bs.plot_spectrum, bs.plot_evidence_1d):
         with pytest.raises(ValueError, match="no directions: fit with method='revm'"):
             draw(weights)
+    bare = fit("gaussian_eigen").copy()
+    bare["evidence"] = bare["evidence"].to_dataset().isel(direction=[])
+    for draw in (bs.plot_spectrum, bs.plot_evidence_1d):
+        with pytest.raises(ValueError, match="curves downwards along no direction"):
+            draw(bare)
+    with pytest.raises(TypeError, match=r"takes a tree from bayes_sparse.fit, not one of type int"):
+        bs.plot_evidence_1d(5)
     for given in ({}, {"h": 1.0}, {"tree": fit("gaussian_eigen"), "h": 1.0, "u": 2.0}):
         with pytest.raises(ValueError, match="either a tree or directions of your own"):
             bs.plot_evidence_1d(**given)
