@@ -74,9 +74,9 @@ def log_average(log_density: LogDensity, mean: FloatArray, variance: FloatArray)
     ``log_density(eta, rows)`` gives that of some of the observations at a matrix of predictors (rows by nodes).
     """
     out = np.empty(len(mean))
-    sure = np.flatnonzero(variance == 0)
+    narrow = _WIDE * np.sqrt(variance) <= _FINE * np.spacing(np.abs(mean))  # all nodes would be the same few numbers
+    sure, spread = np.flatnonzero(narrow), np.flatnonzero(~narrow)
     out[sure] = log_density(mean[sure, None], sure)[:, 0]
-    spread = np.flatnonzero(variance > 0)
     for rows in np.array_split(spread, -(-len(spread) * _FINE // _BLOCK)) if len(spread) else []:
         out[rows], apart = _trapezoidal(log_density, mean[rows], np.sqrt(variance[rows]), rows, _COARSE)
         again = rows[~(apart <= _AGREE)]

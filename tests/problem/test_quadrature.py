@@ -32,6 +32,12 @@ def test_two_classes(mean, sd):
     np.testing.assert_allclose(found, exact, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("mean", "sd"), [(-1e44, 3e21), (-1e9, 1e-9), (2.0, 1e-20), (2.0, 0.0)])
+def test_a_predictor_known_to_more_digits_than_it_has(mean, sd):
+    found = log_average(lambda eta, rows: log_expit(eta), np.array([mean]), np.array([sd**2]))
+    np.testing.assert_allclose(found, log_expit(mean), rtol=1e-14)
+
+
 @pytest.mark.parametrize(("y", "mean", "sd"), [(0, 1.0, 0.3), (3, 1.0, 0.3), (1000, 0.0, 0.1), (10**6, 13.0, 1.5)])
 def test_counts_however_surprising(y, mean, sd):
     # With y so large the peak is a thousandth as wide as the normal, or far out in its tail.
