@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 
+from bayes_sparse.common.threads import few_threads
 from bayes_sparse.common.types import FloatArray
 from bayes_sparse.fitting.choices import choose_model
 from bayes_sparse.fitting.density_op import LogDensity
@@ -168,6 +169,7 @@ class _Evidence:
     def __init__(self, problem: AnyProblem, approximation: Approximation) -> None:
         self.approximation = approximation
         self._index, M = np.arange(problem.design.width), problem.design.M
+        self._numbers = problem.design.n * problem.design.width
         self._typical, self._theta = np.full(M, -2 * np.log(problem.unit)), problem.theta
         self._moving = np.append(np.flatnonzero(problem.free[:M]), M + np.arange(problem.theta.size))
 
@@ -188,7 +190,7 @@ class _Evidence:
         """Log evidence and gradient; impossible where no posterior can be computed."""
         gradient, M = np.zeros(len(x)), len(self._typical)
         try:
-            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            with few_threads(self._numbers), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 state = self.at(x[:M], x[M:])
                 gradient[self._moving] = self.approximation.slope(state)
         except np.linalg.LinAlgError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bayes_sparse.common.threads import few_threads
 from bayes_sparse.fitting.asked import asked
 from bayes_sparse.fitting.choices import hyper_in_force, slab_in_force
 from bayes_sparse.fitting.families import Found, Task, family_of, find
@@ -34,9 +35,13 @@ def search(model: Model, method: Method, handed: Handed, progressbar: bool, *, a
 
     if kernel_width.wanted(basis):
         open_ = named_reading(model, handed, kernel_width.provisional(basis))
-        reading, tried = with_width_found(
-            open_, lambda at: family.rating(task(at.suited_to(method).labelled)), progressbar
-        )
+
+        def rating(at: NamedReading) -> kernel_width.Rating:
+            rated = task(at.suited_to(method).labelled)
+            with few_threads(rated.numbers):
+                return family.rating(rated)
+
+        reading, tried = with_width_found(open_, rating, progressbar)
     else:
         reading = reading_of(model, handed, hyper, any_surface=family.any_surface)
     if isinstance(reading, NamedReading):

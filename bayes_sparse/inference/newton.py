@@ -14,7 +14,7 @@ from bayes_sparse.problem.surfaces import Look, Surface
 
 __all__ = ["CREEP", "Peak", "Profile", "ascend", "climb"]
 
-_DECREMENT = 1e-8  # nats: the step that promises no more is the last one, and leaves an error of this size squared
+_DECREMENT = 1e-10  # nats: the step that promises no more is the last one, and leaves an error of this size squared
 _HALVINGS = 40
 CREEP = 1e-6  # of a step: one cut so short that nothing rises is no step, or rounding errors are followed for ever
 

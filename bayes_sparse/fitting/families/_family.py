@@ -15,6 +15,7 @@ import xarray as xr
 from bayes_sparse.common import registry
 from bayes_sparse.common.progress import FitProgress
 from bayes_sparse.common.statuses import Status
+from bayes_sparse.common.threads import few_threads
 from bayes_sparse.common.types import BoolArray, FloatArray, Hyper, Report
 from bayes_sparse.common.versions import versions
 from bayes_sparse.common.warnings import LikelihoodWarning, UndecidedWarning, tell
@@ -80,6 +81,12 @@ class Task:
     def floor(self) -> float:
         """The least precision that the slab leaves a weight."""
         return slab_precision(self.slab, self.unit)
+
+    @property
+    def numbers(self) -> int:
+        """Of the design; 0 without one."""
+        search = self.labelled.search
+        return 0 if search is None else search.design.n * search.design.width
 
 
 class Ended(Protocol):
@@ -240,7 +247,7 @@ class Found[End: Ended]:
 
     def tree(self, draws: int, chains: int, rng: np.random.Generator) -> xr.DataTree:
         """Moments, and draws if any are asked for."""
-        with _numbers_in_words(self.attributes["method"]):
+        with few_threads(self.task.numbers), _numbers_in_words(self.attributes["method"]):
             tree = fit_tree(self.description, self.attributes, draws=draws, chains=chains, rng=rng)
         self._check_finite(tree["evidence"].to_dataset())
         if "kept" in tree["evidence"] and Status.of(self.attributes["status"]).level != "bad":
@@ -284,8 +291,8 @@ def family_of(method: Method) -> Family[Any]:
 def find(task: Task, progressbar: bool, tried: WidthSearch | None = None) -> Found[Any]:
     """Run a method, judge its end, and say what its user should know."""
     family, name = family_of(task.method), registry.name_of(task.method)
-    started = time.perf_counter()
-    with FitProgress(f"Fitting ({name})", progressbar) as progress, _numbers_in_words(name):
+    started, threads = time.perf_counter(), few_threads(task.numbers)
+    with threads, FitProgress(f"Fitting ({name})", progressbar) as progress, _numbers_in_words(name):
         end = family.run(task, progress)
         status = family.judge(task, end)
     seconds = time.perf_counter() - started

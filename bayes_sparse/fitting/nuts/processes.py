@@ -22,6 +22,7 @@ from typing import Any, cast
 from threadpoolctl import threadpool_limits
 
 from bayes_sparse.common.cores import cores as available
+from bayes_sparse.common.threads import few_threads
 
 __all__ = ["Halted", "Tell", "each_chain"]
 
@@ -68,7 +69,8 @@ def each_chain[T](
         report(told)
 
     if most == 1:
-        return _in_turn(job, chains, hear)
+        with few_threads(0):
+            return _in_turn(job, chains, hear)
     return _side_by_side(job, chains, most, hear)
 
 
