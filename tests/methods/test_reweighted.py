@@ -203,6 +203,14 @@ def test_the_prior_of_the_bias_is_that_of_the_other_methods():
         assert_allclose(slope, bias / 2.0**2, rtol=1e-4, err_msg=method)
 
 
+def test_counts_that_are_all_zero():
+    """The path is one of penalties whose products are too small to be numbers."""
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    with pytest.warns(bs.FitWarning):
+        tree = fit_path((X, np.zeros(60, dtype=int)), likelihood="negative_binomial")
+    assert tree["evidence"].attrs["status"] == "null"
+
+
 def test_kernels():
     kernel = np.exp(-((X[:60, None, :2] - X[None, :60, :2]) ** 2).sum(axis=2) / (2 * 1.5**2))
     y = TARGETS["bernoulli"][:60]

@@ -118,7 +118,7 @@ class _Walk:
             yield solution
             yield from self.turns(above, high)
         elif high.knob > _RESOLUTION * low.knob and not _settled(low, high):
-            middle = self.to(float(np.sqrt(low.knob * high.knob)), low, _ROUGH)
+            middle = self.to(_middle(low, high), low, _ROUGH)
             yield from self.turns(low, middle)
             yield from self.turns(middle, high)
         elif low.N > high.N and not _settled(low, high):
@@ -139,7 +139,7 @@ class _Walk:
                 return low, Solution(min(low, high, key=lambda end: end.N), Status.JUMP), high
             # A guess that does not halve the bracket in three rounds gives way to its middle.
             before, patience = (width, 0) if width <= before / 2 else (before, patience + 1)
-            knob = _guess(low, high) if patience < 3 else float(np.sqrt(low.knob * high.knob))
+            knob = _guess(low, high) if patience < 3 else _middle(low, high)
             patience %= 3
             near = low if knob / low.knob < high.knob / knob else high
             point = self.to(knob, near, _FINE)
@@ -152,6 +152,11 @@ def _settled(low: Point, high: Point) -> bool:
         return False
     at_least, at_most = np.log(high.N / (high.lam * low.R)), np.log(low.N / (low.lam * high.R))
     return bool(at_least > 0 or at_most < 0)
+
+
+def _middle(low: Point, high: Point) -> float:
+    """Of their logarithms; the product of the knobs themselves may be no number."""
+    return float(np.sqrt(low.knob) * np.sqrt(high.knob))
 
 
 def _upwards(point: Point) -> float:
