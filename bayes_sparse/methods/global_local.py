@@ -119,6 +119,8 @@ class GlobalLocal:
         x, steps = np.concatenate([log_u, [point.log_tau], point.theta]), len(history)
         if not _crowded(problem):
             x, top, taken = scales.climbed(x, problem.theta_bounds, self.max_iterations, self.tolerance)
+            if taken < self.max_iterations:
+                x, top = scales.topped(x, problem.theta_bounds)
             history, steps = [*history, top], steps + taken
         state = replace(scales.at(x), objective=history[-1])
         return Outcome(state, history, steps < len(history) + self.max_iterations, steps)

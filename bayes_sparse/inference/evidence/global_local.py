@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
 from scipy.optimize import minimize
 
 from bayes_sparse.common.types import FloatArray, IntArray
@@ -21,6 +22,10 @@ _TAU = 3.0  # units of log tau, along which the objective curves more than along
 _FIRST = 1.0  # of a climb: the longest change of a coordinate in its first step
 _OUT = 1e10  # minus the objective where there is none
 _FAR = 40.0  # bound of log u
+_NEWTON = 20  # steps on from where a climb has ended
+_NEAR = 0.1  # nats promised by the first of them: more is not near
+_SEEN = 1e-9  # nats: what an objective may lose by rounding errors
+_AT_THE_TOP = 1e-14  # nats promised by the last of them
 
 
 class Scales:
@@ -74,6 +79,41 @@ class Scales:
             if not top > before + tolerance:
                 break
         return x, top, taken
+
+    def topped(self, x: FloatArray, theta_bounds: FloatArray) -> tuple[FloatArray, float]:
+        """On from near the top by Newton's steps: where L-BFGS ends depends on its way, and that on rounding errors."""
+        top, slope = self(x)
+        for _ in range(_NEWTON):
+            _, step, info = lapack.dposv(-self._curvature(x), slope)
+            promise, new = float(slope @ step), x + step
+            theta = new[len(self._own) + 1 :]
+            if info != 0 or promise > _NEAR or not np.all((theta_bounds[:, 0] < theta) & (theta < theta_bounds[:, 1])):
+                break
+            risen, new_slope = self(new)
+            if not risen > top - _SEEN:
+                break
+            x, top, slope = new, risen, new_slope
+            if promise < _AT_THE_TOP:
+                break
+        return x, top
+
+    def _curvature(self, x: FloatArray) -> FloatArray:
+        """Hessian of the objective in the same coordinates, by the chain rule from that in log precisions."""
+        k, state, objective = len(self._own), self.at(x), self.approximation.objective
+        m, free = int(state.free.sum()), np.flatnonzero(state.free)
+        slope, inner = self.approximation.slope(state), self.approximation.curvature(state)
+        share = 1 - objective.floor / state.alpha[free]  # d log alpha / d log above
+        J = np.zeros((m + state.theta.size, len(x)))
+        J[np.searchsorted(free, self._own), np.arange(k)] = 1.0
+        J[:m, k] = -2.0
+        J[m:, k + 1 :] = np.eye(state.theta.size)
+        scaled = J.copy()
+        scaled[:m] *= share[:, None]
+        bent = (slope[:m] * share * (1 - share))[:, None] * J[:m]
+        H = scaled.T @ inner @ scaled + J[:m].T @ bent
+        here = np.append(0.5 * x[:k], x[k] - np.log(objective.tau0))
+        H[np.arange(k + 1), np.arange(k + 1)] -= np.append(np.full(k, 0.25), 1.0) / np.cosh(here) ** 2
+        return np.asarray(H)
 
     def at(self, x: FloatArray) -> State:
         """The posterior at some scales; its objective is the log evidence with the prior of theta alone."""
