@@ -148,7 +148,8 @@ class EvidenceOp:
 
     def state(self, log_alpha: FloatArray, log_nuisance: FloatArray) -> State:
         """The posterior of the weights at given numbers, with the log evidence."""
-        return self._evidence.at(np.broadcast_to(log_alpha, (len(self.names),)), log_nuisance)
+        with few_threads(self._evidence.numbers):
+            return self._evidence.at(np.broadcast_to(log_alpha, (len(self.names),)), log_nuisance)
 
     def __repr__(self) -> str:
         return f"EvidenceOp({self._called}): {len(self.names)} basis functions, approximation {self.approximation!r}"
@@ -169,7 +170,7 @@ class _Evidence:
     def __init__(self, problem: AnyProblem, approximation: Approximation) -> None:
         self.approximation = approximation
         self._index, M = np.arange(problem.design.width), problem.design.M
-        self._numbers = problem.design.n * problem.design.width
+        self.numbers = problem.design.n * problem.design.width
         self._typical, self._theta = np.full(M, -2 * np.log(problem.unit)), problem.theta
         self._moving = np.append(np.flatnonzero(problem.free[:M]), M + np.arange(problem.theta.size))
 
@@ -190,7 +191,7 @@ class _Evidence:
         """Log evidence and gradient; impossible where no posterior can be computed."""
         gradient, M = np.zeros(len(x)), len(self._typical)
         try:
-            with few_threads(self._numbers), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            with few_threads(self.numbers), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 state = self.at(x[:M], x[M:])
                 gradient[self._moving] = self.approximation.slope(state)
         except np.linalg.LinAlgError:
