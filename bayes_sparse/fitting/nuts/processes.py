@@ -181,7 +181,6 @@ def _work(job: Job[Any], numbers: range, there: Connection) -> None:
     """In a process of its own: some chains, one after another, each on one core."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes: the one that waits ends the others
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # by this, upon which samplers give what they have
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _TOLD_BY)
 
     def say(*message: Any) -> None:  # as a whole, or not at all
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD_BY)
@@ -189,14 +188,18 @@ def _work(job: Job[Any], numbers: range, there: Connection) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     with threadpool_limits(1), suppress(KeyboardInterrupt):
-        for chain in numbers:
-            try:
-                drawn = job(chain, lambda *said, at=chain: say("told", at, said))
-            except Halted as halted:
-                say("done", chain, halted.made)
-                return
-            except Exception:  # whatever it is, it is raised again where the user sees it
-                say("failed", chain, traceback.format_exc())
-                return
-            say("done", chain, drawn)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _TOLD_BY)
+        try:
+            for chain in numbers:
+                try:
+                    drawn = job(chain, lambda *said, at=chain: say("told", at, said))
+                except Halted as halted:
+                    say("done", chain, halted.made)
+                    return
+                except Exception:  # whatever it is, it is raised again where the user sees it
+                    say("failed", chain, traceback.format_exc())
+                    return
+                say("done", chain, drawn)
+        finally:  # one that came later would leave by frames that are the caller's, in a copy of the whole program
+            signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD_BY)
     there.close()
