@@ -7,36 +7,72 @@ threads, and have as many as their user allows.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["few_threads"]
 
 _LARGE = 2**26  # numbers of a design, half a gigabyte, from which single products gain by threads
-_taken = Lock()
+
+
+class _Held:
+    """How many fits, of several threads of Python, want one thread of BLAS: a setting of the whole process.
+
+    The first one sets it and the last one sets it back, whichever that is: results have the same last digits whatever
+    else goes on. For that threadpoolctl's own limits will not do, which only the thread that has set one may end.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._holders = Lock(), 0
+        self._before: list[int] = []
+
+    def take(self) -> None:
+        with self._lock:
+            self._holders += 1
+            if self._holders == 1:
+                self._before = [library.num_threads for library in _libraries()]
+                for library in _libraries():
+                    _set(library, 1)
+
+    def give_back(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if not self._holders:
+                for library, before in zip(_libraries(), self._before, strict=True):
+                    _set(library, before)
+
+
+_held = _Held()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_held.__init__)  # type: ignore[misc]  # another thread may be at it
 
 
 @cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()  # takes two milliseconds, a limit then ten microseconds
+def _libraries() -> list[Any]:
+    """Those whose threads are a setting of the process; OpenMP's are one of each thread, and are left as they are."""
+    found = ThreadpoolController().select(user_api="blas").lib_controllers  # takes two milliseconds
+    return [library for library in found if getattr(library, "threading_layer", None) != "openmp"]
+
+
+def _set(library: Any, number: int) -> None:
+    """Not by ``set_num_threads``, which since version 3.8 does nothing while another thread has set a limit."""
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
 
 
 @contextmanager
-def few_threads(numbers: int) -> Iterator[None]:
-    """One thread of BLAS for work on a design of so many numbers, unless they are many.
-
-    What a BLAS may do is one setting of the process, so that of several threads of Python at once the first one sets
-    it and sets it back: if each did, the last would set back what it found, and one thread would be left to everybody.
-    """
-    if numbers >= _LARGE or not _taken.acquire(blocking=False):
+def few_threads(numbers: int = 0) -> Iterator[None]:
+    """One thread of BLAS for work on a design of so many numbers, unless they are many."""
+    if numbers >= _LARGE:
         yield
         return
+    _held.take()
     try:
-        with _libraries().limit(limits=1, user_api="blas"):
-            yield
+        yield
     finally:
-        _taken.release()
+        _held.give_back()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayes_sparse.common.memory import check_fits, fits
+from bayes_sparse.common.threads import few_threads
 from bayes_sparse.common.types import FloatArray, IntArray
 from bayes_sparse.inputs.basis import Basis
 
@@ -68,4 +69,7 @@ class StreamedKernels:
 def kernel_matrix(basis: Basis, X: FloatArray, centres: IntArray | None) -> FloatArray | StreamedKernels:
     """Kernels at the rows of X on some of these rows; None for all of them."""
     kernels = StreamedKernels(basis, X, centres)
-    return kernels.toarray() if kernels.size <= _LARGE and fits(8 * kernels.size) else kernels
+    if kernels.size > _LARGE or not fits(8 * kernels.size):
+        return kernels
+    with few_threads(kernels.size):
+        return kernels.toarray()

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from bayes_sparse.common.statuses import Status
+from bayes_sparse.common.threads import few_threads
 from bayes_sparse.inputs.likelihoods import from_settings
 
 __all__ = ["check_moments", "reads_a_fit", "settings_of"]
@@ -40,7 +41,8 @@ def reads_a_fit[F: Callable[..., Any]](function: F) -> F:
         if one and not isinstance(tree, xr.DataTree) and (tree is not None or first.default is not None):
             raise TypeError(f"{name} takes a tree from bayes_sparse.fit, not one of type {type(tree).__name__}.")
         try:
-            return function(tree, *args, **kwargs)
+            with few_threads(_numbers(tree)):
+                return function(tree, *args, **kwargs)
         except Exception as error:
             trees = tree.values() if isinstance(tree, dict) else [tree]
             trees = [own for own in trees if isinstance(own, xr.DataTree)]
@@ -56,6 +58,13 @@ def reads_a_fit[F: Callable[..., Any]](function: F) -> F:
             ) from error
 
     return cast("F", call)
+
+
+def _numbers(tree: Any) -> int:
+    """Of the design that was fitted, so that what follows a fit has as many threads as the fit; of several trees 0."""
+    if not isinstance(tree, xr.DataTree) or not {"evidence", "observed_data"} <= set(tree.children):
+        return 0
+    return tree["evidence"].sizes.get("basis", 0) * max(tree["observed_data"].sizes.values(), default=0)
 
 
 def _is_foreign(error: Exception) -> bool:

@@ -1,3 +1,6 @@
+import multiprocessing
+import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -6,7 +9,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 import bayes_sparse as bs
-from bayes_sparse.common.threads import few_threads
+from bayes_sparse.common.threads import _held, few_threads
 from bayes_sparse.inference.approximations.exact import Exact
 
 pytestmark = pytest.mark.quick
@@ -47,7 +50,8 @@ def test_small_work_has_one_thread_and_large_work_all(used):
     assert used() == {2}
 
 
-def test_threads_that_overlap_leave_things_as_they_were(used):
+def test_the_last_to_leave_gives_the_threads_back(used):
+    """Whichever came first."""
     inside, leave = threading.Event(), threading.Event()
 
     def other():
@@ -59,13 +63,20 @@ def test_threads_that_overlap_leave_things_as_they_were(used):
     with few_threads(SMALL):
         worker.start()
         assert inside.wait(10)
-        assert used() == {1}
-    assert used() == {2}
+    assert used() == {1}
     leave.set()
     worker.join(10)
     assert used() == {2}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no forks")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks beside threads
+def test_a_process_forked_in_between_starts_anew():
     with few_threads(SMALL):
-        assert used() == {1}
+        fork = multiprocessing.get_context("fork").Process(target=lambda: os._exit(_held._holders))
+        fork.start()
+        fork.join(10)
+        assert (fork.exitcode, _held._holders) == (0, 1)
 
 
 def test_a_search_and_the_evidence_in_a_model_have_one_thread(used, monkeypatch):

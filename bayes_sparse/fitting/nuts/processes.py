@@ -69,7 +69,7 @@ def each_chain[T](
         report(told)
 
     if most == 1:
-        with few_threads(0):
+        with few_threads():
             return _in_turn(job, chains, hear)
     return _side_by_side(job, chains, most, hear)
 
