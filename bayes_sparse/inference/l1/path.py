@@ -102,6 +102,7 @@ def _height(problem: Problem, eta: FloatArray, theta: FloatArray) -> float:
 
 _ROUNDS = 500
 _ASTRAY = 3  # turns that come no nearer
+_TO_AND_FRO = 20  # of them, after which they never will: where a parameter is flat they may go between two points
 _FINE = 1e-10
 _PATIENCE = 1000
 
@@ -343,7 +344,8 @@ class Path:
             before, theta = theta, best_theta(self.problem, spot.eta, theta)
             move = float(np.abs(theta - before).max(initial=0.0))
             shortest, since = min(shortest, move), 0 if move < shortest else since + 1
-            if alone or move <= still or (since >= _ASTRAY and move <= _SHORT):  # the last: rounding errors are left
+            no_nearer = (since >= _ASTRAY and move <= _SHORT) or since >= _TO_AND_FRO  # but by rounding errors
+            if alone or move <= still or no_nearer:
                 break
             if since < _ASTRAY:  # else plain turns, which only lead uphill, until they come nearer
                 theta = np.clip(mixing.next(before, theta), low, high)
