@@ -261,3 +261,18 @@ def test_weights_and_dispersion_take_few_turns(seed, monkeypatch):
     path = case("negative_binomial", *draw("negative_binomial", seed=seed)).path()
     path.cold(0.9 * path.largest, FINE)
     assert len(turns) <= 20  # with that of nothing at all; 46 to 201 if each only answers to the other
+
+
+def test_turns_to_and_fro_end(monkeypatch):
+    """Where a dispersion is flat, rounding errors may send it from one point to another and back for ever."""
+    path, turns = case("negative_binomial", *draw("negative_binomial")).path(), []
+
+    def to_and_fro(problem, eta, theta):
+        turns.append(theta)
+        return np.array([1.0 if theta[0] == 1.1 else 1.1])
+
+    near = path.null
+    monkeypatch.setattr("bayes_sparse.inference.l1.path.best_theta", to_and_fro)
+    point = path.at(0.5 * path.largest, near, FINE)
+    assert len(turns) < 60
+    assert point.theta[0] in (1.0, 1.1)
