@@ -269,10 +269,9 @@ def test_turns_to_and_fro_end(monkeypatch):
 
     def to_and_fro(problem, eta, theta):
         turns.append(theta)
-        return np.array([1.0 if theta[0] == 1.1 else 1.1])
+        return theta + (0.01 if len(turns) % 2 else -0.01)
 
     near = path.null
     monkeypatch.setattr("bayes_sparse.inference.l1.path.best_theta", to_and_fro)
-    point = path.at(0.5 * path.largest, near, FINE)
+    path.at(0.5 * path.largest, near, FINE)
     assert len(turns) < 60
-    assert point.theta[0] in (1.0, 1.1)
