@@ -1,4 +1,4 @@
-"""Small problems, where a fixed cost would show: sinc, Ripley's set and WDBC, within 20 ms of fastrvm."""
+"""Small problems, where a fixed cost would show: sinc, Ripley's set and WDBC, within milliseconds of fastrvm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from benchmarks.clock import race
 from benchmarks.peers import fast_rvm, fast_rvm_evidence, kept, ours, problem
 from benchmarks.report import Row
 
-LIMIT = 0.020
+LIMIT = 0.020  # seconds above fastrvm's, but for these:
+TIGHT = {
+    "sinc n = 100, rbf width 2, default settings": 0.008,
+    "Ripley, rbf width 0.5, default settings": 0.008,
+    "WDBC, inner products with all rows, pure, no bias": 0.015,
+    "WDBC, the 30 features (fastrvm's solver called directly), pure, no bias": 0.015,
+}
 
 
 def run(say: Callable[[str], None], seeds: int = 9) -> list[Row]:
@@ -68,10 +74,12 @@ def _race(case: str, X: Any, y: Any, basis: Any, peer: Callable[[], Any], repeat
     rows = []
     for name, setting in (("pure", "pure, no bias"), ("default", "default settings")):
         terms = {"kept": f"{kept(results[name]).sum()} (fastrvm {len(results['peer'].relevance_)})"}
-        met = seconds[name] <= seconds["peer"] + LIMIT
+        full = f"{case}, {setting}"
+        limit = TIGHT.get(full, LIMIT)
+        met = seconds[name] <= seconds["peer"] + limit
         quality = (gains if name == "pure" else {}) | terms
         times = {"seconds": seconds[name], "peer": "fastrvm", "peer_seconds": seconds["peer"]}
-        rows.append(Row("small", f"{case}, {setting}", "within 20 ms", met, **times, quality=quality))
+        rows.append(Row("small", full, f"within {1000 * limit:.0f} ms", met, **times, quality=quality))
     return rows
 
 
