@@ -29,8 +29,11 @@ class _Held:
     """
 
     def __init__(self) -> None:
-        self._lock, self._holders = Lock(), 0
-        self._before: list[int] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """From nothing, as in a process that was forked while another thread was at it."""
+        self._lock, self._holders, self._before = Lock(), 0, list[int]()
 
     def take(self) -> None:
         with self._lock:
@@ -50,7 +53,7 @@ class _Held:
 
 _held = _Held()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_held.__init__)  # type: ignore[misc]  # another thread may be at it
+    os.register_at_fork(after_in_child=_held.begin)
 
 
 @cache
