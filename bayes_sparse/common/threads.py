@@ -1,8 +1,8 @@
 """Linear algebra on one thread where matrices are small.
 
 numpy and scipy come with a BLAS each, whose threads stay awake for a while after every product, in the way of the
-other's. On two idle cores a horseshoe of 30 columns took thirty times as long as on one thread. Large products gain by
-threads, and have as many as their user allows.
+other's. On two idle cores a horseshoe of 30 columns took thirty times as long as on one thread. Large products may
+gain by threads, and have as many as their user allows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = ["few_threads"]
 
-_LARGE = 2**26  # numbers of a design, half a gigabyte, from which single products gain by threads
+_LARGE = 2**26  # numbers of a design, half a gigabyte, from which single products may gain by threads
 
 
 class _Held:

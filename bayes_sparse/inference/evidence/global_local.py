@@ -24,6 +24,7 @@ _OUT = 1e10  # minus the objective where there is none
 _FAR = 40.0  # bound of log u
 _NEWTON = 20  # steps on from where a climb has ended
 _NEAR = 0.1  # nats promised by the first of them: more is not near
+_SHORT = 1.0  # longest change of a coordinate: where a scale says nothing, a step that promises little may go far
 _SEEN = 1e-9  # nats: what an objective may lose by rounding errors
 _AT_THE_TOP = 1e-14  # nats promised by the last of them
 
@@ -87,7 +88,8 @@ class Scales:
             _, step, info = lapack.dposv(-self._curvature(x), slope)
             promise, new = float(slope @ step), x + step
             theta = new[len(self._own) + 1 :]
-            if info != 0 or promise > _NEAR or not np.all((theta_bounds[:, 0] < theta) & (theta < theta_bounds[:, 1])):
+            near = info == 0 and promise <= _NEAR and np.abs(step).max() <= _SHORT  # and they are numbers
+            if not (near and np.all((theta_bounds[:, 0] < theta) & (theta < theta_bounds[:, 1]))):
                 break
             risen, new_slope = self(new)
             if not risen > top - _SEEN:
